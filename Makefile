@@ -1,0 +1,56 @@
+# Every target sets up what it needs: `make test` is all that a fresh machine takes.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full lint format bench docs clean
+.NOTPARALLEL:
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  PYTHON=/path/to/python3 chooses the interpreter for $(VENV); by default it is the newest that serves"
+
+demo: $(STAMP) ## share a real kernel's grid between the cores, and ask the real compiler
+	@$(BIN)/python tools/demo.py
+
+test: $(STAMP) ## run the unit tests and the lit tests
+	@$(BIN)/python tools/run_tests.py
+
+test-full: $(STAMP) ## the same with the long sweep
+	@$(BIN)/python tools/run_tests.py --full
+
+lint: $(STAMP) ## check style, types, dead test directives, generated docs and the tree
+	@failed=0; \
+	$(BIN)/ruff check --quiet . || failed=1; \
+	$(BIN)/ruff format --check --quiet . || failed=1; \
+	$(BIN)/mypy --package mosaic_grid || failed=1; \
+	$(BIN)/mypy tools test/conftest.py test/unit || failed=1; \
+	$(BIN)/python tools/check_filecheck.py || failed=1; \
+	$(BIN)/python tools/check_tree.py || failed=1; \
+	$(BIN)/python tools/gen_pass_docs.py --check || failed=1; \
+	exit $$failed
+
+format: $(STAMP) ## format the sources and fix what ruff can fix
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(STAMP) ## run the benchmarks; each prints ratios
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+docs: $(STAMP) ## write docs/passes.md from the passes' declarations
+	@$(BIN)/python tools/gen_pass_docs.py
+
+clean: ## remove everything the other targets made, the environment too
+	@rm -rf $(VENV) .cache .pytest_cache .hypothesis build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Done once, and again when the project's dependencies change. -qq leaves errors visible.
+$(STAMP): pyproject.toml
+	@set -e; \
+	python=$$(tools/find-python); \
+	$(BIN)/python -c '' 2>/dev/null || "$$python" -m venv --clear $(VENV); \
+	echo "setting up $(VENV) with $$($(BIN)/python --version): over a gigabyte with JAX and libtpu, once"; \
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'; \
+	touch $@

@@ -1,0 +1,69 @@
+"""`partition-cores`: a dynamic grid is shared between the cores of a chip."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from jaxlib.mlir import ir
+
+from mosaic_grid.partition.plan import Strategy
+from mosaic_grid.passbase import Kind, Pass, option
+from mosaic_grid.program import Program
+from mosaic_grid.session import Session
+
+
+@dataclasses.dataclass(frozen=True)
+class PartitionCores(Pass):
+    """Shares a grid between the cores of a chip where the compiler would use one core only.
+
+    That is so where no `parallel` dimension has a static bound of at least two. A dynamic `parallel` dimension, or a
+    `core_parallel` one whose bound is dynamic or exceeds the cores, becomes a static `core_parallel` dimension around a
+    loop over each core's share. Of several dynamic dimensions each gets a kernel of its own, and the launch picks the one
+    whose largest share is least; they are counted together only where that pays for the divisions it takes. Where it
+    isn't proved that every core gets a step, the launch falls back to the original kernel.
+
+    Refused, with the reason as a remark: kernels that talk to other devices, values that scratch carries from one step of
+    the dimension to another, and dimensions that are not parallel, whatever they are called. A kernel whose parallel
+    dimension is static is shared by the compiler itself and left alone.
+
+    ```mlir
+    iteration_bounds = array<i64: -9223372036854775808, 3>,
+    dimension_semantics = [#tpu.dimension_semantics<parallel>, #tpu.dimension_semantics<arbitrary>]
+    ```
+
+    becomes
+
+    ```mlir
+    iteration_bounds = array<i64: 2, -9223372036854775808, 3>,
+    dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>,
+                           #tpu.dimension_semantics<arbitrary>]
+    ```
+    """
+
+    name: ClassVar[str] = "partition-cores"
+    kind: ClassVar[Kind] = "rewrite"
+
+    cores: int | None = option(None, "how many cores share a grid (default: those of the target, or 2)")
+    strategy: Strategy = option("auto", "split one dimension, linearize several into one, or auto: what pays")
+
+    def __post_init__(self) -> None:
+        """Refuses a number of cores that can't be."""
+        if self.cores is not None and self.cores < 1:
+            raise ValueError(f"option 'cores' of pass 'partition-cores' expects an integer >= 1, got {self.cores}")
+
+    def run(self, program: ir.Operation, session: Session) -> None:
+        """Partitions every selected launch's kernel, in place; what it leaves, it says why."""
+        cores = self.cores or (session.target.cores if session.target else 2)
+        if cores == 1:
+            return
+        # imported where it is needed: the tool's start-up shouldn't pay for analyses
+        from mosaic_grid.dataflow.outer import OuterScalars
+        from mosaic_grid.partition.apply import Partitioner
+
+        partitioner = Partitioner(Program(program), OuterScalars(program), cores, self.strategy)
+        for launch in partitioner.program.launches:
+            if session.selects(launch.kernel.name):
+                for diagnostic in partitioner.partition(launch):
+                    session.emit(diagnostic)
+        partitioner.finish()

@@ -1,0 +1,57 @@
+"""The one MLIR context everything runs in: StableHLO, SDY, CHLO, MHLO, the upstream dialects JAX ships, and `tpu`.
+
+Only `jaxlib.mlir` and `jaxlib.mosaic` are imported, never `jax`: start-up is what a user of a command-line tool feels.
+"""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
+from jaxlib.mosaic.python import tpu
+
+
+def create_context() -> ir.Context:
+    """A context with every dialect a lowered JAX program may hold.
+
+    Unregistered dialects are allowed: `stable_mosaic` is one, and so are the discardable `mosaic.*` attributes of the
+    unpacked form.
+    """
+    context = ir.Context()
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    context.allow_unregistered_dialects = True
+    with context:
+        tpu.register_dialect(context)
+        stablehlo.register_dialect(context)
+        sdy.register_dialect(context)
+        chlo.register_dialect(context)
+        mhlo.register_mhlo_dialect(context)
+    return context
+
+
+def unknown_location() -> ir.Location:
+    """The location of ops that no one wrote, to be entered as the default one; a context must be current."""
+    return ir.Location.unknown()
+
+
+def _read_locations_from_attributes() -> None:
+    """Lets an attribute that is a location be read from a dictionary or an array.
+
+    The bindings' casters for locations take a `Location` only, so `array[i]` on an array of locations is a TypeError.
+    What worked before works as before.
+    """
+
+    def teach(kind: type[ir.Location]) -> None:
+        def cast(value: ir.Location | ir.Attribute) -> ir.Location:
+            return kind(value) if isinstance(value, ir.Location) else ir.Location.from_attr(value)
+
+        ir.register_type_caster(kind.static_typeid, replace=True)(cast)
+
+    for kind in (ir.UnknownLoc, ir.NameLoc, ir.FileLineColLoc, ir.CallSiteLoc, ir.FusedLoc):
+        teach(kind)
+
+
+_read_locations_from_attributes()

@@ -1,0 +1,1 @@
+"""From IR to symbolic integers: what is known of the scalars of a program."""

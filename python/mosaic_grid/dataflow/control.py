@@ -1,0 +1,115 @@
+"""Where a value that no rule computes comes from: calls, loops, and operations that merely pass it on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+
+# custom calls that return their operand, when the types agree
+_SHARDINGS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint"})
+_SDY_IDENTITIES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """A function of the outer program and the calls of it.
+
+    Its arguments are known from its calls only where it is `closed`: private, and named by nothing but calls.
+    """
+
+    op: ir.Operation
+    calls: list[ir.Operation]
+    closed: bool
+
+    @property
+    def results(self) -> list[ir.Value[Any]] | None:
+        """What it returns; `None` for a declaration or a body of several blocks."""
+        blocks = list(self.op.regions[0].blocks)
+        return list(blocks[0].operations[-1].operation.operands) if len(blocks) == 1 else None
+
+
+def functions_of(program: ir.Operation) -> dict[str, Function]:
+    """The outer functions by symbol: one walk over the program, kernels left out."""
+    calls: dict[str, list[ir.Operation]] = {}
+    named: set[str] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "builtin.module" and op != program:
+            return ir.WalkResult.SKIP
+        if op.name == "func.call":
+            calls.setdefault(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, []).append(op)
+        elif not op.name.startswith("stablehlo.") or op.name in ("stablehlo.composite", "stablehlo.custom_call"):
+            named.update(_symbols_in(op))
+        return ir.WalkResult.ADVANCE
+
+    program.walk(visit, ir.WalkOrder.PRE_ORDER)
+    functions = {}
+    for view in program.regions[0].blocks[0].operations:
+        op = view.operation
+        if op.name == "func.func":
+            symbol = ir.StringAttr(op.attributes["sym_name"]).value
+            functions[symbol] = Function(op, calls.get(symbol, []), _is_private(op) and symbol not in named)
+    return functions
+
+
+def _is_private(op: ir.Operation) -> bool:
+    name = "sym_visibility"
+    return name in op.attributes and ir.StringAttr(op.attributes[name]).value == "private"
+
+
+def _symbols_in(op: ir.Operation) -> Iterator[str]:
+    for name in op.attributes:
+        attribute = op.attributes[name]
+        nested = list(attribute) if isinstance(attribute, ir.ArrayAttr) else [attribute]
+        yield from (a.value for a in nested if isinstance(a, ir.FlatSymbolRefAttr))
+
+
+def defining(value: ir.Value[Any]) -> tuple[ir.Operation, int]:
+    """The operation that `value` is a result of, and which one."""
+    result: ir.OpResult[Any] = ir.OpResult(value)
+    return result.owner.operation, result.result_number
+
+
+def operand(op: ir.Operation, k: int) -> ir.Value[Any]:
+    """The operand number `k`."""
+    value: ir.Value[Any] = op.operands[k]
+    return value
+
+
+def passed_on(value: ir.Value[Any]) -> ir.Value[Any] | None:
+    """The value of the same function that `value` always equals, if an operation merely passes it on."""
+    if isinstance(value, ir.BlockArgument):
+        return _argument_source(value)
+    op, k = defining(value)
+    match op.name:
+        case "stablehlo.while":
+            return _loop_invariant(op, k)
+        case "stablehlo.optimization_barrier":
+            return operand(op, k)
+        case "stablehlo.custom_call" | "mhlo.custom_call":
+            identity = ir.StringAttr(op.attributes["call_target_name"]).value in _SHARDINGS
+        case name:
+            identity = name in _SDY_IDENTITIES
+    passes = identity and len(op.operands) == 1 and op.operands[0].type == value.type
+    return operand(op, 0) if passes else None
+
+
+def _argument_source(argument: ir.BlockArgument[Any]) -> ir.Value[Any] | None:
+    op, k = argument.owner.owner.operation, argument.arg_number
+    match op.name:
+        case "stablehlo.while":
+            return _loop_invariant(op, k)
+        case "sdy.manual_computation" if op.operands[k].type == argument.type:
+            # an operand of the same type isn't sharded: every device has it whole
+            return operand(op, k)
+    return None
+
+
+def _loop_invariant(loop: ir.Operation, k: int) -> ir.Value[Any] | None:
+    """The initial value of a loop variable that the body returns as it got it."""
+    body = loop.regions[1].blocks[0]
+    same = body.operations[-1].operation.operands[k] == body.arguments[k]
+    return operand(loop, k) if same else None

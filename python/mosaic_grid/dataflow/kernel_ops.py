@@ -1,0 +1,221 @@
+"""The scalar operations of index maps, as rules from expressions to an expression.
+
+An `i1` is unsigned (true is 1), every other integer is signed, and an `index` has 32 bits, as on the TPU's scalar unit.
+Where the result is poison or undefined (a divisor of 0, a shift by more than the width) there is no rule: `None`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from jaxlib.mlir import ir
+
+from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.tensors import IntType
+
+Args = Sequence[sym.Expr]
+Rule = Callable[[ir.Operation, IntType, Args], sym.Expr | None]
+
+# arith.cmpi's predicates in the order of their numbers: relation, and whether it is about unsigned values
+_PREDICATES: tuple[tuple[sym.Relation, bool], ...] = (
+    ("==", False),
+    ("!=", False),
+    ("<", False),
+    ("<=", False),
+    (">", False),
+    (">=", False),
+    ("<", True),
+    ("<=", True),
+    (">", True),
+    (">=", True),
+)
+
+
+def scalar_type(kind: ir.Type) -> IntType | None:
+    """The type of an integer scalar, `None` for every other type."""
+    if isinstance(kind, ir.IndexType):
+        return IntType(32, True)
+    if isinstance(kind, ir.IntegerType):
+        return IntType(kind.width, kind.width > 1 and not kind.is_unsigned)
+    return None
+
+
+def rule_of(op: ir.Operation) -> Rule | None:
+    """The rule of an operation, if it has one."""
+    return _RULES.get(op.name)
+
+
+def _fitted(kind: IntType, exact: sym.Expr) -> sym.Expr | None:
+    """An exact result as the machine holds it: modulo 2**bits."""
+    return None if kind.is_bool else sym.wrap(exact, kind.bits, kind.signed)
+
+
+def _constant(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    value = op.attributes["value"]
+    return sym.constant(int(value.value)) if isinstance(value, ir.IntegerAttr | ir.BoolAttr) else None
+
+
+def _add(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return _fitted(kind, sym.add(*args))
+
+
+def _subtract(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return _fitted(kind, sym.sub(*args))
+
+
+def _multiply(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return _fitted(kind, sym.mul(*args))
+
+
+def _divide(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return sym.truncdiv(*args) if _is_defined_division(kind, *args) else None
+
+
+def _divide_down(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return sym.floordiv(*args) if _is_defined_division(kind, *args) else None
+
+
+def _divide_up(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return sym.ceildiv(*args) if _is_defined_division(kind, *args) else None
+
+
+def _remainder(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return sym.truncrem(*args) if _is_defined_division(kind, *args) else None
+
+
+def _divide_unsigned(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return sym.floordiv(*args) if _never_negative(args) and _is_defined_division(kind, *args) else None
+
+
+def _remainder_unsigned(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return sym.mod(*args) if _never_negative(args) and _is_defined_division(kind, *args) else None
+
+
+def _is_defined_division(kind: IntType, a: sym.Expr, b: sym.Expr) -> bool:
+    """Whether the divisor is never 0 and the quotient always fits its type."""
+    divisors = sym.range_of(b)
+    overflows = kind.range.lo in sym.range_of(a) and -1 in divisors
+    return 0 not in divisors and not overflows and not kind.is_bool
+
+
+def _never_negative(args: Args) -> bool:
+    """Whether signed and unsigned readings agree."""
+    return all(sym.range_of(arg).lo >= 0 for arg in args)
+
+
+def _minimum(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return None if kind.is_bool else sym.minimum(*args)
+
+
+def _maximum(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return None if kind.is_bool else sym.maximum(*args)
+
+
+def _select(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr:
+    return sym.select(*args)
+
+
+def _compare(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    relation, unsigned = _PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value]
+    operand = scalar_type(op.operands[0].type)
+    if operand is None:
+        return None
+    if relation not in ("==", "!=") and (unsigned or operand.is_bool) and not (unsigned and _never_negative(args)):
+        # a signed order of truth values has true = -1
+        return None
+    return sym.comparison(relation, *args)
+
+
+def _and(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    if kind.is_bool:
+        return sym.conjunction(*args)
+    for a, mask in (args, args[::-1]):
+        low = sym.constant_of(mask)
+        if low is not None and low >= 0 and low & (low + 1) == 0:
+            # a & (2**k - 1) = a mod 2**k, in two's complement too
+            return sym.mod(a, sym.constant(low + 1))
+    return None
+
+
+def _or(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return sym.disjunction(*args) if kind.is_bool else None
+
+
+def _xor(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    if kind.is_bool:
+        return sym.comparison("!=", *args)
+    if sym.constant_of(args[1]) == -1:
+        # a ^ -1 = ~a = -1 - a
+        return sym.sub(sym.constant(-1), args[0])
+    return None
+
+
+def _shift_left(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    factor = _power(kind, args[1])
+    # a << k = a * 2**k
+    return None if factor is None else _fitted(kind, sym.mul(args[0], factor))
+
+
+def _shift_right(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    factor = _power(kind, args[1])
+    # a >> k = a // 2**k, rounded down for negative a too
+    return None if factor is None else sym.floordiv(args[0], factor)
+
+
+def _shift_right_logical(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return _shift_right(op, kind, args) if _never_negative(args) else None
+
+
+def _power(kind: IntType, amount: sym.Expr) -> sym.Expr | None:
+    """`2**amount` for a constant amount below the width."""
+    k = sym.constant_of(amount)
+    return None if kind.is_bool or k is None or not 0 <= k < kind.bits else sym.constant(1 << k)
+
+
+def _cast(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr:
+    # to i1: the lowest bit
+    return sym.mod(args[0], sym.constant(2)) if kind.is_bool else sym.wrap(args[0], kind.bits, kind.signed, cast=True)
+
+
+def _extend_signed(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    operand = scalar_type(op.operands[0].type)
+    # the sign of a true i1 is its only bit: -1
+    return None if operand is None else sym.neg(args[0]) if operand.is_bool else args[0]
+
+
+def _extend_unsigned(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    operand = scalar_type(op.operands[0].type)
+    return None if operand is None else sym.wrap(args[0], operand.bits, False, cast=True)
+
+
+def _same(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr:
+    return args[0]
+
+
+_RULES: dict[str, Rule] = {
+    "arith.addi": _add,
+    "arith.andi": _and,
+    "arith.ceildivsi": _divide_up,
+    "arith.cmpi": _compare,
+    "arith.constant": _constant,
+    "arith.divsi": _divide,
+    "arith.divui": _divide_unsigned,
+    "arith.extsi": _extend_signed,
+    "arith.extui": _extend_unsigned,
+    "arith.floordivsi": _divide_down,
+    "arith.index_cast": _cast,
+    "arith.maxsi": _maximum,
+    "arith.minsi": _minimum,
+    "arith.muli": _multiply,
+    "arith.ori": _or,
+    "arith.remsi": _remainder,
+    "arith.remui": _remainder_unsigned,
+    "arith.select": _select,
+    "arith.shli": _shift_left,
+    "arith.shrsi": _shift_right,
+    "arith.shrui": _shift_right_logical,
+    "arith.subi": _subtract,
+    "arith.trunci": _cast,
+    "arith.xori": _xor,
+    "tpu.assume_multiple": _same,
+}

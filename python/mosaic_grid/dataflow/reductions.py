@@ -1,0 +1,104 @@
+"""`stablehlo.reduce` of one integer tensor by one operation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from jaxlib.mlir import ir
+
+from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.elementwise import rule_of
+from mosaic_grid.dataflow.tensors import (
+    Each,
+    Elements,
+    Shape,
+    Tensor,
+    Uniform,
+    collect,
+    extent,
+    indices,
+    int_type,
+    is_written_out,
+    shape_of,
+    spread,
+)
+from mosaic_grid.dataflow.unknowns import Unknowns
+
+# a maximum of this many unknowns is written out
+_FEW = 4
+_SHORT = 40
+
+_NAMES = {
+    "stablehlo.maximum": "max",
+    "stablehlo.minimum": "min",
+    "stablehlo.add": "sum",
+    "stablehlo.and": "all",
+    "stablehlo.or": "any",
+}
+_IDEMPOTENT = frozenset(_NAMES) - {"stablehlo.add"}
+
+
+def reduce(op: ir.Operation, operands: Sequence[Tensor], unknowns: Unknowns) -> Tensor | None:
+    """The result; an unknown `max(lengths)` with the range that the elements allow where it can't be written out."""
+    result = op.results[0]
+    kind, body = int_type(result.type), _combiner(op)
+    if kind is None or body is None or len(operands) != 2 or not isinstance(init := operands[1], Uniform):
+        return None
+    rule, old, new = rule_of(body), shape_of(op.operands[0].type), shape_of(result.type)
+    if rule is None or old is None or new is None or math.prod(old) == 0:
+        return None
+    if isinstance(operands[0], Uniform) and body.name in _IDEMPOTENT:
+        # max(a, a) = a
+        once = rule(kind, (init.expr, operands[0].expr))
+        return None if once is None else Uniform(once)
+    count = math.prod(old) // math.prod(new)
+    exprs = spread(operands[0], old) if is_written_out(math.prod(old), operands) else None
+    if exprs is None or (count > _FEW and any(sym.constant_of(e) is None for e in exprs)):
+        title, values = _title(body.name, operands[0], init), _bounds(body.name, kind.range, operands, count)
+        return unknowns.of(result, title, values)
+    axes = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+    groups: dict[Shape, sym.Expr] = dict.fromkeys(indices(new), init.expr)
+    for index, expr in zip(indices(old), exprs, strict=True):
+        kept = tuple(i for axis, i in enumerate(index) if axis not in axes)
+        total = rule(kind, (groups[kept], expr))
+        if total is None:
+            return None
+        groups[kept] = total
+    return collect(list(groups.values()))
+
+
+def _combiner(op: ir.Operation) -> ir.Operation | None:
+    """The one operation of the region, if it combines the two arguments and has a known bound."""
+    body = list(op.regions[0].blocks[0].operations)
+    if len(body) != 2 or len(op.regions[0].blocks[0].arguments) != 2:
+        return None
+    combine, last = body[0].operation, body[1].operation
+    if combine.name not in _NAMES or set(combine.operands) != set(op.regions[0].blocks[0].arguments):
+        return None
+    return combine if list(last.operands) == list(combine.results) else None
+
+
+def _title(combine: str, tensor: Tensor, init: Uniform) -> str:
+    """`max(ceildiv(lengths, 128))`, with dots where that is long."""
+    match tensor:
+        case Uniform(expr) | Each(expr):
+            inside = expr.text
+        case Elements(exprs):
+            inside = f"{exprs[0]}, ..."
+    return f"{_NAMES[combine]}({inside if len(inside) <= _SHORT else '...'})"
+
+
+def _bounds(combine: str, type_range: sym.Range, operands: Sequence[Tensor], count: int) -> sym.Range | None:
+    """The range of the reduction of `count` elements and the initial value."""
+    (values, _), (init, _) = extent(operands[:1]), extent(operands[1:])
+    match combine:
+        case "stablehlo.maximum":
+            return sym.Range(max(values.lo, init.lo), max(values.hi, init.hi))
+        case "stablehlo.minimum":
+            return sym.Range(min(values.lo, init.lo), min(values.hi, init.hi))
+        case "stablehlo.add" if type_range != sym.Range(0, 1):
+            total = values.scaled(count).plus(init)
+            # sums are modulo 2**bits, in whatever order: only the total has to fit
+            return total if total.within(type_range) else None
+    return None

@@ -1,0 +1,80 @@
+"""The integer scalars of a kernel's body at one step, as expressions; what isn't known is a fresh unknown.
+
+The walk over the body evaluates an operation each time it runs it, so an unknown is the value of one execution: the same
+operation in two iterations of an unrolled loop gives two unknowns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from jaxlib.mlir import ir
+
+from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.kernel_ops import rule_of, scalar_type
+
+GRID_INDEX = "d"
+BOUND = "n"
+# larger expressions say nothing and cost much
+_LARGEST = 60
+_ANYTHING = sym.type_range(64, True)
+
+
+class Scalars:
+    """Values of a body's scalars while it is walked; `bounds` are the grid's, `None` for a dynamic one."""
+
+    def __init__(self, bounds: Iterable[int | None]) -> None:
+        self._known: dict[ir.Value, sym.Expr] = {}
+        self._bounds = tuple(bounds)
+        self._fresh = 0
+
+    def of(self, value: ir.Value) -> sym.Expr:
+        """The value of a scalar that was computed; a fresh unknown for anything else."""
+        known = self._known.get(value)
+        if known is None:
+            known = self._known[value] = self.unknown(value.type)
+        return known
+
+    def set(self, values: Mapping[ir.Value, sym.Expr]) -> None:
+        """Gives scalars their values."""
+        self._known.update(values)
+
+    def forget(self, values: Iterable[ir.Value]) -> None:
+        """Makes values unknown: those that an execution of a region gives."""
+        for value in values:
+            self._known[value] = self.unknown(value.type)
+
+    def unknown(self, kind: ir.Type, values: sym.Range | None = None) -> sym.Expr:
+        """A value of its own."""
+        self._fresh += 1
+        integer = scalar_type(kind)
+        return sym.parameter(f"?{self._fresh}", values or (integer.range if integer else _ANYTHING))
+
+    def evaluate(self, op: ir.Operation) -> None:
+        """Computes the results of an operation without regions."""
+        for result in op.results:
+            kind = scalar_type(result.type)
+            if kind is None:
+                continue
+            rule = rule_of(op)
+            expr = rule(op, kind, [self.of(operand) for operand in op.operands]) if rule else self._special(op)
+            known = expr is not None and expr.size <= _LARGEST
+            self._known[result] = expr if known and expr is not None else self.unknown(result.type)
+
+    def _special(self, op: ir.Operation) -> sym.Expr | None:
+        if op.name != "tpu.iteration_bound":
+            return None
+        axis = ir.IntegerAttr(op.attributes["dim"]).value
+        bound = self._bounds[axis]
+        return sym.constant(bound) if bound is not None else sym.parameter(f"{BOUND}{axis}", sym.Range(1, 2**31 - 1))
+
+
+def grid_index(axis: int, bound: int | None) -> sym.Expr:
+    """The index of a grid dimension at a step; the constant 0 where there is no other."""
+    last = 2**31 - 2 if bound is None else max(bound, 1) - 1
+    return sym.parameter(f"{GRID_INDEX}{axis}", sym.Range(0, last))
+
+
+def is_stable(expr: sym.Expr) -> bool:
+    """Whether an expression has no unknown of its own: only grid indices and bounds, the same wherever it is computed."""
+    return all(not leaf.text.startswith("?") for leaf in sym.leaves_of(expr))

@@ -1,0 +1,61 @@
+"""What the tool says about a program: MLIR's voice, a stable name, a place in the user's file, notes, the next step."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable
+
+from jaxlib.mlir import ir
+
+from mosaic_grid.errors import Place
+
+
+class Severity(enum.Enum):
+    """MLIR's four severities; the value is the word that is printed."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    REMARK = "remark"
+    NOTE = "note"
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnostic:
+    """One message: lower case, no full stop. `name` is its kebab-case name in the catalogue, empty for notes."""
+
+    severity: Severity
+    message: str
+    place: Place | None = None
+    name: str = ""
+    notes: tuple[Diagnostic, ...] = ()
+
+    def lines(self) -> Iterable[str]:
+        """The message and its notes as gcc and MLIR print them: `file:line:column: severity: message [name]`."""
+        where = f"{self.place}: " if self.place else ""
+        tag = f" [{self.name}]" if self.name else ""
+        yield f"{where}{self.severity.value}: {self.message}{tag}"
+        for note in self.notes:
+            yield from note.lines()
+
+
+def note(message: str, place: Place | None = None) -> Diagnostic:
+    """A note to attach to a diagnostic."""
+    return Diagnostic(Severity.NOTE, message, place)
+
+
+def place_of(location: ir.Location) -> Place | None:
+    """The innermost position a person wrote: through names, the callee of a call site, the first placed part of a fusion.
+
+    JAX's locations read `name(callsite(callee at caller))`, innermost frame first; `None` where there is no file at all.
+    """
+    match ir.Location.from_attr(location.attr):  # what an `MLIRError` hands out is of the base class
+        case ir.FileLineColLoc() as location:
+            return Place(location.filename, location.start_line, location.start_col)
+        case ir.NameLoc() as location:
+            return place_of(location.child_loc)
+        case ir.CallSiteLoc() as location:
+            return place_of(location.callee) or place_of(location.caller)
+        case ir.FusedLoc() as location:
+            return next((place for part in location.locations if (place := place_of(part))), None)
+    return None

@@ -1,0 +1,46 @@
+"""A grid's dimensions: how many steps, and what their order may be."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from jaxlib.mlir import ir
+
+DYNAMIC = -(2**63)
+"""How `iteration_bounds` spells a bound that is an operand of the launch."""
+
+
+class Semantics(enum.Enum):
+    """`#tpu.dimension_semantics`: what the steps of a dimension may assume of each other."""
+
+    PARALLEL = "parallel"
+    ARBITRARY = "arbitrary"
+    CORE_PARALLEL = "core_parallel"
+    SUBCORE_PARALLEL = "subcore_parallel"
+
+    @classmethod
+    def of(cls, attribute: ir.Attribute) -> Semantics:
+        """Reads the attribute; the bindings have no accessor for it but its text."""
+        return cls(str(attribute).removeprefix("#tpu.dimension_semantics<").removesuffix(">"))
+
+    @property
+    def attribute(self) -> ir.Attribute:
+        """The attribute, in the current context."""
+        return ir.Attribute.parse(f"#tpu.dimension_semantics<{self.value}>")
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimension:
+    """One dimension of a grid; a bound of `None` is only known when the kernel is launched."""
+
+    bound: int | None
+    semantics: Semantics
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether the steps may run in any order, on any core."""
+        return self.semantics in (Semantics.PARALLEL, Semantics.CORE_PARALLEL)
+
+    def __str__(self) -> str:
+        return "?" if self.bound is None else str(self.bound)

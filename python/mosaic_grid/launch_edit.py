@@ -1,0 +1,77 @@
+"""Changing a launch's operands: everything that counts operands follows.
+
+A custom call counts its operands in five places: layouts, output aliases, shape operands, and two fields of the
+backend_config (memory-space colours and input fusion).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from mosaic_grid import backend_config
+from mosaic_grid.program import BACKEND_CONFIG, KERNEL, Launch
+
+LAYOUTS = "operand_layouts"
+ALIASES = "output_operand_aliases"
+SHAPE_OPERANDS = "indices_of_shape_operands"
+BOUNDS = "mosaic.bounds"
+"""A launch's attribute: its dynamic bounds in words, as `resolve-grid` leaves them; of no other launch."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """An operand of the old launch, by its index."""
+
+    index: int
+
+
+def replace_kernel(
+    launch: Launch, kernel: str, operands: Sequence[Kept | ir.Value], ip: ir.InsertionPoint | None = None
+) -> ir.Operation:
+    """A new launch of `@kernel` with these operands, before `launch` or at `ip`; the old launch is left in place.
+
+    New operands have no layout constraint but the default one, row-major.
+    """
+    old = launch.op
+    values = [old.operands[operand.index] if isinstance(operand, Kept) else operand for operand in operands]
+    renumbered = {operand.index: new for new, operand in enumerate(operands) if isinstance(operand, Kept)}
+    attributes = {name: old.attributes[name] for name in old.attributes if name != BOUNDS}
+    attributes[KERNEL] = ir.FlatSymbolRefAttr.get(kernel)
+    config = backend_config.renumber_operands(launch.config, renumbered, len(values))
+    attributes[BACKEND_CONFIG] = ir.StringAttr.get(config)
+    if LAYOUTS in attributes:
+        layouts = list(ir.ArrayAttr(attributes[LAYOUTS]))
+        kept = [layouts[o.index] if isinstance(o, Kept) else _row_major(o) for o in operands]
+        attributes[LAYOUTS] = ir.ArrayAttr.get(kept)
+    if ALIASES in attributes:
+        attributes[ALIASES] = ir.ArrayAttr.get([_renumber_alias(a, renumbered) for a in ir.ArrayAttr(attributes[ALIASES])])
+    if SHAPE_OPERANDS in attributes:
+        shapes = [renumbered[index] for index in ir.DenseI64ArrayAttr(attributes[SHAPE_OPERANDS])]
+        attributes[SHAPE_OPERANDS] = ir.DenseI64ArrayAttr.get(shapes)
+    return ir.Operation.create(
+        old.name,
+        results=[result.type for result in old.results],
+        operands=values,
+        attributes=attributes,
+        loc=old.location,
+        ip=ip or ir.InsertionPoint(old),
+    )
+
+
+def _row_major(value: ir.Value) -> ir.Attribute:
+    rank = ir.RankedTensorType(value.type).rank
+    layout = ", ".join(str(axis) for axis in reversed(range(rank)))
+    return ir.Attribute.parse(f"dense<[{layout}]> : tensor<{rank}xindex>" if rank else "dense<> : tensor<0xindex>")
+
+
+def _renumber_alias(attribute: ir.Attribute, renumbered: dict[int, int]) -> ir.Attribute:
+    alias = stablehlo.OutputOperandAlias(attribute)
+    return stablehlo.OutputOperandAlias.get(
+        output_tuple_indices=alias.output_tuple_indices,
+        operand_index=renumbered[alias.operand_index],
+        operand_tuple_indices=alias.operand_tuple_indices,
+    )

@@ -1,0 +1,243 @@
+"""Thin typed views over the unpacked program: no second copy of the IR, only names for its parts.
+
+A program is one `builtin.module` with the outer functions and, nested in it, a module for each kernel. A *launch* is a
+`tpu_custom_call` that names its kernel in the attribute `mosaic.kernel`. A bare kernel is a program without launches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from jaxlib.mlir import ir
+
+from mosaic_grid.grid import DYNAMIC, Dimension, Semantics
+
+KERNEL = "mosaic.kernel"
+BACKEND_CONFIG = "backend_config"
+TARGET = "tpu_custom_call"
+VERSION = "stable_mosaic.version"
+CUSTOM_CALLS = frozenset({"stablehlo.custom_call", "mhlo.custom_call"})
+
+
+class ProgramError(ValueError):
+    """A program whose parts do not fit together, at `op`; the message says how."""
+
+    def __init__(self, message: str, op: ir.Operation) -> None:
+        super().__init__(message)
+        self.op = op
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """A block of an operand that the pipeline brings in, or writes back, at each grid step.
+
+    `shape` is the block's; `transform` names the index map, from grid indices and prefetch operands to block indices (to
+    element indices where `kind` is an element window). Both are `None` for an operand that is handed over whole.
+    """
+
+    argument: ir.BlockArgument
+    params: ir.DictAttr
+
+    @property
+    def type(self) -> ir.MemRefType:
+        """The window's buffer in the kernel."""
+        return ir.MemRefType(self.argument.type)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The block's shape, with the squeezed dimensions that the buffer's type lacks."""
+        return tuple(ir.DenseI64ArrayAttr(self.params["window_bounds"])) if "window_bounds" in self.params else None
+
+    @property
+    def transform(self) -> str | None:
+        """The symbol of the index map."""
+        if "transform_indices" not in self.params:
+            return None
+        return ir.FlatSymbolRefAttr(self.params["transform_indices"]).value
+
+    @property
+    def kind(self) -> ir.Attribute | None:
+        """`#tpu.element_window<[low], [high]>` where blocks are counted in elements, else `None`."""
+        return self.params["window_kind"] if "window_kind" in self.params else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A Mosaic kernel: the module it stands in, whose first function is its body; the others are index maps."""
+
+    module: ir.Operation
+
+    @cached_property
+    def symbol(self) -> str:
+        """The name that launches use; empty for a bare module without a name."""
+        return symbol_of(self.module) or ""
+
+    @cached_property
+    def body(self) -> ir.Operation:
+        """The kernel's function."""
+        return next(function.operation for function in block_of(self.module) if function.operation.name == "func.func")
+
+    @property
+    def name(self) -> str:
+        """The name its author gave it."""
+        return symbol_of(self.body) or self.symbol
+
+    @cached_property
+    def functions(self) -> dict[str, ir.Operation]:
+        """Every function of the module by its symbol."""
+        functions = (op.operation for op in block_of(self.module) if op.operation.name == "func.func")
+        return {symbol_of(function) or "": function for function in functions}
+
+    @cached_property
+    def grid(self) -> tuple[Dimension, ...]:
+        """The dimensions of the grid, outermost first; a kernel without `iteration_bounds` has none."""
+        attributes = self.body.attributes
+        if "iteration_bounds" not in attributes:
+            return ()
+        bounds = list(ir.DenseI64ArrayAttr(attributes["iteration_bounds"]))
+        named = list(ir.ArrayAttr(attributes["dimension_semantics"])) if "dimension_semantics" in attributes else []
+        words = [Semantics.of(attribute) for attribute in named] or [Semantics.ARBITRARY] * len(bounds)
+        if len(words) != len(bounds):
+            raise ProgramError("iteration_bounds and dimension_semantics differ in length", self.body)
+        return tuple(Dimension(None if n == DYNAMIC else n, word) for n, word in zip(bounds, words, strict=True))
+
+    @property
+    def dynamic_dimensions(self) -> tuple[int, ...]:
+        """The dimensions whose bound is an operand of the launch, in the order of these operands."""
+        return tuple(axis for axis, dimension in enumerate(self.grid) if dimension.bound is None)
+
+    @cached_property
+    def prefetch_count(self) -> int:
+        """How many scalar-prefetch operands there are."""
+        return _integer(self.body, "scalar_prefetch")
+
+    @cached_property
+    def scratch_count(self) -> int:
+        """How many scratch buffers and semaphores the kernel's last arguments are."""
+        return _integer(self.body, "scratch_operands")
+
+    @property
+    def arguments(self) -> Sequence[ir.BlockArgument]:
+        """Grid indices, then prefetch operands, then windows (inputs before outputs), then scratch."""
+        return self.body.regions[0].blocks[0].arguments
+
+    @property
+    def prefetch(self) -> list[ir.BlockArgument]:
+        """The scalar-prefetch operands, in SMEM."""
+        start = len(self.grid)
+        return list(self.arguments)[start : start + self.prefetch_count]
+
+    @property
+    def scratch(self) -> list[ir.BlockArgument]:
+        """Scratch buffers and semaphores."""
+        arguments = list(self.arguments)
+        return arguments[len(arguments) - self.scratch_count :]
+
+    @property
+    def windows(self) -> list[Window]:
+        """Inputs, then outputs; a kernel without `window_params` gets every operand whole."""
+        arguments = list(self.arguments)
+        start = len(self.grid) + self.prefetch_count
+        operands = arguments[start : len(arguments) - self.scratch_count]
+        attributes = self.body.attributes
+        if "window_params" not in attributes:
+            return [Window(argument, ir.DictAttr.get({})) for argument in operands]
+        params = [ir.DictAttr(param) for param in ir.ArrayAttr(attributes["window_params"])]
+        if len(params) != len(operands):
+            raise ProgramError("window_params and the kernel's arguments differ in number", self.body)
+        return [Window(argument, param) for argument, param in zip(operands, params, strict=True)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """A `tpu_custom_call` of the outer program together with its kernel.
+
+    Its operands are one i32 scalar for each dynamic bound, in order, then the scalar-prefetch operands, then the inputs.
+    """
+
+    op: ir.Operation
+    kernel: Kernel
+
+    @property
+    def bounds(self) -> dict[int, ir.Value]:
+        """The operand that holds the bound of each dynamic dimension."""
+        return dict(zip(self.kernel.dynamic_dimensions, self.op.operands, strict=False))
+
+    @property
+    def config(self) -> str:
+        """The launch's backend_config, without the kernel."""
+        return ir.StringAttr(self.op.attributes[BACKEND_CONFIG]).value
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """An unpacked program."""
+
+    module: ir.Operation
+
+    @cached_property
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels by symbol, in the order in which they stand; a bare kernel is its own program."""
+        if is_kernel(self.module):
+            return {symbol_of(self.module) or "": Kernel(self.module)}
+        nested = (op.operation for op in block_of(self.module))
+        return {symbol_of(op) or "": Kernel(op) for op in nested if is_kernel(op)}
+
+    @cached_property
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches in walk order. Raises `ProgramError` where one names a kernel that is not there."""
+        return tuple(self._launches())
+
+    def _launches(self) -> Iterator[Launch]:
+        for op in custom_calls(self.module):
+            if KERNEL not in op.attributes:
+                continue
+            symbol = ir.FlatSymbolRefAttr(op.attributes[KERNEL]).value
+            if symbol not in self.kernels:
+                raise ProgramError(f"this launch names the kernel @{symbol}, which is not in the program", op)
+            kernel = self.kernels[symbol]
+            if len(op.operands) < len(kernel.dynamic_dimensions) + kernel.prefetch_count:
+                raise ProgramError(f"this launch has fewer operands than @{symbol} has bounds and prefetch operands", op)
+            yield Launch(op, kernel)
+
+
+def custom_calls(program: ir.Operation) -> list[ir.Operation]:
+    """Every `tpu_custom_call` of the outer functions, packed or not, in walk order; kernels are not looked into."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "builtin.module" and op.parent is not None and is_kernel(op):
+            return ir.WalkResult.SKIP
+        if op.name in CUSTOM_CALLS and ir.StringAttr(op.attributes["call_target_name"]).value == TARGET:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    if not is_kernel(program):
+        program.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def is_kernel(op: ir.Operation) -> bool:
+    """Whether a module is a Mosaic kernel: it carries its version, or its first function says which core it is for."""
+    if op.name != "builtin.module":
+        return False
+    if VERSION in op.attributes:
+        return True
+    first = next(iter(block_of(op)), None)
+    return first is not None and any(key in first.operation.attributes for key in ("tpu.core_type", "iteration_bounds"))
+
+
+def symbol_of(op: ir.Operation) -> str | None:
+    """The symbol an op defines."""
+    return ir.StringAttr(op.attributes["sym_name"]).value if "sym_name" in op.attributes else None
+
+
+def block_of(module: ir.Operation) -> ir.OperationList:
+    """The ops of a module's only block."""
+    return module.regions[0].blocks[0].operations
+
+
+def _integer(op: ir.Operation, name: str) -> int:
+    return ir.IntegerAttr(op.attributes[name]).value if name in op.attributes else 0

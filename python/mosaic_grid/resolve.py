@@ -1,0 +1,111 @@
+"""Making a kernel's dynamic bounds static where the outer program shows that they are constants."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxlib.mlir import ir
+
+from mosaic_grid import symbolic
+from mosaic_grid.dataflow.outer import OuterScalars
+from mosaic_grid.grid import Dimension
+from mosaic_grid.kernel_edit import iteration_bounds, set_grid
+from mosaic_grid.launch_edit import BOUNDS, Kept, replace_kernel
+from mosaic_grid.program import Kernel, Launch, Program, block_of, symbol_of
+from mosaic_grid.unpack import unique_symbol
+
+
+@dataclasses.dataclass(frozen=True)
+class Resolution:
+    """What is known of one launch's dynamic bounds, by dimension."""
+
+    launch: Launch
+    constants: tuple[tuple[int, int], ...]
+    others: tuple[tuple[int, symbolic.Expr], ...]
+
+
+def plan(launch: Launch, scalars: OuterScalars) -> Resolution:
+    """Evaluates the bounds of a launch. A constant below zero runs no step, as zero does; it stays as it is."""
+    constants: list[tuple[int, int]] = []
+    others: list[tuple[int, symbolic.Expr]] = []
+    for axis, operand in launch.bounds.items():
+        bound = scalars.evaluate(operand)
+        value = symbolic.constant_of(bound)
+        if value is not None and value >= 0:
+            constants.append((axis, value))
+        else:
+            others.append((axis, bound))
+    return Resolution(launch, tuple(constants), tuple(others))
+
+
+def apply(program: Program, resolutions: tuple[Resolution, ...]) -> None:
+    """Gives each launch a kernel with its constant bounds static, and drops their operands.
+
+    Launches that agree on a kernel and its constants share the result; a kernel no launch names any more goes.
+    """
+    block = program.module.regions[0].blocks[0]
+    taken = {name for op in block_of(program.module) if (name := symbol_of(op.operation))}
+    symbols: dict[tuple[str, tuple[tuple[int, int], ...]], str] = {}
+    for resolution in resolutions:
+        kernel = resolution.launch.kernel
+        key = (kernel.symbol, resolution.constants)
+        if resolution.constants and key not in symbols:
+            symbols[key] = unique_symbol(kernel.symbol, taken)
+            taken.add(symbols[key])
+            clone = kernel.module.clone(ip=ir.InsertionPoint(block)).operation
+            clone.attributes["sym_name"] = ir.StringAttr.get(symbols[key])
+            make_static(clone, dict(resolution.constants))
+        _relaunch(resolution, symbols.get(key, kernel.symbol))
+    remove_unused(program, {resolution.launch.kernel.symbol for resolution in resolutions if resolution.constants})
+
+
+def make_static(module: ir.Operation, constants: dict[int, int]) -> None:
+    """Writes constant bounds into a kernel, in place, also where it asks for them with `tpu.iteration_bound`."""
+    kernel = Kernel(module)
+    grid = [
+        Dimension(constants.get(axis, dimension.bound), dimension.semantics)
+        for axis, dimension in enumerate(kernel.grid)
+    ]
+    set_grid(kernel.body, grid)
+    for op, axis in iteration_bounds(module):
+        if axis not in constants:
+            continue
+        kind = op.results[0].type
+        value = ir.IntegerAttr.get(kind, constants[axis])
+        constant = ir.Operation.create(
+            "arith.constant", results=[kind], attributes={"value": value}, loc=op.location, ip=ir.InsertionPoint(op)
+        )
+        op.results[0].replace_all_uses_with(constant.result)
+        op.erase()
+
+
+def describe(axis: int, bound: symbolic.Expr) -> str:
+    """One bound in words: `dimension 0: min(5, ceildiv(n, 128)) in [0, 5]`, and its divisor where it has one."""
+    known = symbolic.range_of(bound)
+    divisor = symbolic.divisor_of(bound)
+    multiple = f", a multiple of {divisor}" if divisor > 1 else ""
+    return f"dimension {axis}: {bound} in [{known.lo}, {known.hi}]{multiple}"
+
+
+def remove_unused(program: Program, candidates: set[str]) -> None:
+    """Removes those of the kernels that no launch names any more."""
+    launched = {launch.kernel.symbol for launch in Program(program.module).launches}
+    for symbol in sorted(candidates - launched):
+        program.kernels[symbol].module.erase()
+
+
+def _relaunch(resolution: Resolution, symbol: str) -> None:
+    op = resolution.launch.op
+    if resolution.constants:
+        constants = {axis for axis, _ in resolution.constants}
+        dropped = {i for i, axis in enumerate(resolution.launch.kernel.dynamic_dimensions) if axis in constants}
+        kept = [Kept(i) for i in range(len(op.operands)) if i not in dropped]
+        op = replace_kernel(resolution.launch, symbol, kept)
+        for old, new in zip(resolution.launch.op.results, op.results, strict=True):
+            old.replace_all_uses_with(new)
+        resolution.launch.op.erase()
+    if resolution.others:
+        words = [ir.StringAttr.get(describe(axis, bound)) for axis, bound in resolution.others]
+        op.attributes[BOUNDS] = ir.ArrayAttr.get(words)
+    elif BOUNDS in op.attributes:
+        del op.attributes[BOUNDS]

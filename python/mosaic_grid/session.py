@@ -1,0 +1,35 @@
+"""What a run of the tool shares between its passes: the target, which kernels to work on, and what has been said."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+
+from mosaic_grid.diagnostics import Diagnostic, Severity
+from mosaic_grid.targets import Target
+
+
+@dataclasses.dataclass
+class Session:
+    """One run over one program.
+
+    `kernels` are glob patterns of kernel names; none means every kernel. Diagnostics are collected in the order in which
+    they were emitted; printing them is the caller's business.
+    """
+
+    target: Target | None = None
+    kernels: tuple[str, ...] = ()
+    diagnostics: list[Diagnostic] = dataclasses.field(default_factory=list[Diagnostic])
+
+    def emit(self, diagnostic: Diagnostic) -> None:
+        """Records one diagnostic."""
+        self.diagnostics.append(diagnostic)
+
+    def selects(self, kernel: str) -> bool:
+        """Whether passes may look at the kernel of this name."""
+        return not self.kernels or any(fnmatch.fnmatchcase(kernel, pattern) for pattern in self.kernels)
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error has been diagnosed: the command line then exits with 1."""
+        return any(d.severity is Severity.ERROR for d in self.diagnostics)

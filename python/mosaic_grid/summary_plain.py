@@ -1,0 +1,156 @@
+"""A summary as plain lines: nothing depends on the width of a terminal, and each fact is on a line of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from mosaic_grid.summary_cores import bound_text, chip_name
+from mosaic_grid.summary_facts import Buffer, Cores, DimensionSummary, LaunchSummary, Summary, WindowSummary
+from mosaic_grid.targets import Target
+
+_CORE_TYPES = {"tc": "TensorCore"}
+
+
+def render_plain(summary: Summary) -> str:
+    """The text of a summary, with a line break at its end."""
+    if not summary.launches:
+        return f"{nothing_text(summary)}\n"
+    return "\n".join("".join(f"{line}\n" for line in _launch(launch, summary.target)) for launch in summary.launches)
+
+
+def nothing_text(summary: Summary) -> str:
+    """What to say of a program without kernels."""
+    return f"no Mosaic kernel in this program: it has {summary.found}"
+
+
+def _launch(launch: LaunchSummary, target: Target | None) -> Iterator[str]:
+    yield f"kernel {title_text(launch)}: {kind_text(launch)}"
+    if launch.place:
+        yield f"  from {launch.place}"
+    yield f"  {launches_text(launch)}"
+    yield f"  grid: {grid_text(launch)}"
+    for axis, dimension in enumerate(launch.grid):
+        yield f"    dimension {axis}: {dimension_text(dimension)}"
+    for window in launch.windows:
+        yield f"  {window.role} {window.number}: {_window(window, launch)}"
+    for kind, buffers in (("prefetch", launch.prefetch), ("scratch", launch.scratch)):
+        for number, buffer in enumerate(buffers):
+            yield f"  {kind} {number}: {buffer.name} {buffer_text(buffer)}"
+    yield from (f"  {line}" for line in memory_texts(launch, target))
+    yield f"  cores: {cores_text(launch.cores, target)}"
+    if launch.cores and launch.cores.advice:
+        yield f"    {launch.cores.advice}"
+
+
+def title_text(launch: LaunchSummary) -> str:
+    """The kernel's name, with its symbol where that is another."""
+    return launch.name if launch.symbol in ("", launch.name) else f"{launch.name} (@{launch.symbol})"
+
+
+def kind_text(launch: LaunchSummary) -> str:
+    """What the kernel is for, and the version of its serialized form."""
+    kind = _CORE_TYPES.get(launch.core_type, f"SparseCore ({launch.core_type})")
+    return kind if launch.version is None else f"{kind}, serialization version {launch.version}"
+
+
+def launches_text(launch: LaunchSummary) -> str:
+    """How often the program launches the kernel, and where first."""
+    if not launch.launches:
+        return "not launched here"
+    if launch.launches == 1:
+        return f"launched at {launch.launched_at}" if launch.launched_at else "launched once"
+    return f"launched {launch.launches} times{f', first at {launch.launched_at}' if launch.launched_at else ''}"
+
+
+def grid_text(launch: LaunchSummary) -> str:
+    """The bounds as a tuple, with what they come to where all of them are static."""
+    if not launch.grid:
+        return "none, the kernel runs once"
+    bounds = [dimension.bound for dimension in launch.grid]
+    text = f"({', '.join('?' if bound is None else str(bound) for bound in bounds)})"
+    if None in bounds:
+        return text
+    steps = math.prod(bound or 0 for bound in bounds)
+    return f"{text}, {steps} step{'' if steps == 1 else 's'}"
+
+
+def dimension_text(dimension: DimensionSummary) -> str:
+    """A dimension's index, semantics and bound."""
+    head = f"{dimension.index}, {dimension.semantics.value}, "
+    if dimension.bound is not None:
+        return f"{head}{dimension.bound} step{'' if dimension.bound == 1 else 's'}"
+    bound = bound_text(dimension)
+    return f"{head}dynamic: {bound}" if bound else f"{head}dynamic"
+
+
+def _window(window: WindowSummary, launch: LaunchSummary) -> str:
+    parts = [f"{window.name} {shape_text(window)}", window.space]
+    if window.whole:
+        parts.append("whole")
+    else:
+        indices = ", ".join(dimension.index for dimension in launch.grid)
+        parts.append(f"({indices}) -> {index_map_text(window)}")
+        parts.append(copies_text(window))
+    if window.alias:
+        parts.append(f"in place of {window.alias}")
+    return ", ".join(parts)
+
+
+def shape_text(window: WindowSummary) -> str:
+    """The block, what the kernel sees of it where that differs, and the operand it is a block of."""
+    text = str(window.block)
+    if window.seen != window.block:
+        text += f" seen as {window.seen}"
+    return text if window.whole or window.operand is None else f"{text} of {window.operand}"
+
+
+def index_map_text(window: WindowSummary) -> str:
+    """The index map's results as a tuple."""
+    text = f"({', '.join(window.index_map)}{',' if len(window.index_map) == 1 else ''})"
+    return text if window.padding is None else f"{text} in elements (padding {window.padding})"
+
+
+def copies_text(window: WindowSummary) -> str:
+    """How many buffers the window has."""
+    return f"{window.buffers} buffer{'' if window.buffers == 1 else 's'}"
+
+
+def buffer_text(buffer: Buffer) -> str:
+    """Type and memory of a prefetch operand or scratch buffer."""
+    return f"{buffer.array}, {buffer.space}"
+
+
+def memory_texts(launch: LaunchSummary, target: Target | None) -> Iterator[str]:
+    """What the kernel needs of each memory of one core, and what there is."""
+    if launch.cores is None:
+        # the memories of a SparseCore are others
+        target = None
+    limits = {"vmem": target.vmem_bytes, "smem": target.smem_bytes} if target else {}
+    for space, needed in (("vmem", launch.vmem), ("smem", launch.smem)):
+        if needed or space == "vmem":
+            limit = limits.get(space)
+            of = f" of the {size_text(limit)} of a {chip_name(target)} core" if limit else ""
+            excess = ": more than there is" if limit and needed > limit else ""
+            yield f"{space}: {f'at least {size_text(needed)}' if needed else 'none'}{of if needed else ''}{excess}"
+
+
+def size_text(count: int) -> str:
+    """Bytes in the largest unit that leaves a whole part, rounded down to a tenth: a lower bound stays one."""
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >> shift:
+            whole, tenth = count >> shift, (count * 10 >> shift) % 10
+            return f"{whole}.{tenth} {unit}" if tenth else f"{whole} {unit}"
+    return f"{count} B"
+
+
+def cores_text(cores: Cores | None, target: Target | None) -> str:
+    """Which of the cores run the kernel, and why not more."""
+    if cores is None:
+        return "SparseCores run this kernel, no TensorCore does"
+    chip = chip_name(target)
+    if cores.used is None:
+        return f"{chip} refuses this kernel: {cores.reason}"
+    if cores.available == 1:
+        return f"{chip} runs this kernel on the one core of a device"
+    return f"{chip} runs this kernel on {cores.used} of its {cores.available} cores: {cores.reason}"

@@ -1,0 +1,84 @@
+"""Symbolic integers: expressions built by smart constructors, what is known of them, and verdicts about them.
+
+Pure: neither MLIR nor JAX is imported, and nothing else of this package.
+"""
+
+from __future__ import annotations
+
+from mosaic_grid.symbolic.arith import add, constant, load, mul, neg, parameter, sub, wrap
+from mosaic_grid.symbolic.choice import (
+    absolute,
+    clamp,
+    comparison,
+    conjunction,
+    disjunction,
+    maximum,
+    minimum,
+    negation,
+    select,
+    sign,
+)
+from mosaic_grid.symbolic.division import ceildiv, floordiv, mod, truncdiv, truncrem
+from mosaic_grid.symbolic.evaluate import value_of
+from mosaic_grid.symbolic.facts import (
+    Proved,
+    Refuted,
+    Unknown,
+    Verdict,
+    compare,
+    constant_of,
+    divisor_of,
+    leaves_of,
+    range_of,
+    wraps_in,
+)
+from mosaic_grid.symbolic.nodes import Const, Expr, Load, Origin, Param, Relation
+from mosaic_grid.symbolic.ranges import Range, may_wrap, type_range
+from mosaic_grid.symbolic.substitute import substitute
+
+__all__ = [
+    "Const",
+    "Expr",
+    "Load",
+    "Origin",
+    "Param",
+    "Proved",
+    "Range",
+    "Refuted",
+    "Relation",
+    "Unknown",
+    "Verdict",
+    "absolute",
+    "add",
+    "ceildiv",
+    "clamp",
+    "compare",
+    "comparison",
+    "conjunction",
+    "constant",
+    "constant_of",
+    "disjunction",
+    "divisor_of",
+    "floordiv",
+    "leaves_of",
+    "load",
+    "maximum",
+    "may_wrap",
+    "minimum",
+    "mod",
+    "mul",
+    "neg",
+    "negation",
+    "parameter",
+    "range_of",
+    "select",
+    "sign",
+    "sub",
+    "substitute",
+    "truncdiv",
+    "truncrem",
+    "type_range",
+    "value_of",
+    "wrap",
+    "wraps_in",
+]

@@ -1,0 +1,116 @@
+"""Sums, products and wrap-around: each rule is an equation that holds for all integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mosaic_grid.symbolic.nodes import Const, Expr, Linear, Load, Origin, Param, Product, Wrap, settled
+from mosaic_grid.symbolic.quotients import FloorDiv, Mod
+from mosaic_grid.symbolic.ranges import Range, type_range
+
+
+def constant(value: int) -> Expr:
+    """An integer."""
+    return Const(value)
+
+
+def parameter(name: str, values: Range, origin: Origin | None = None, divisor: int = 1) -> Expr:
+    """An unknown in `values`, a multiple of `divisor`; `ValueError` when no such integer exists."""
+    return settled(Param(name, values, divisor, origin))
+
+
+def load(name: str, index: Iterable[Expr], values: Range, origin: Origin | None = None) -> Expr:
+    """The element of an immutable array `name`, printed `name[index]`."""
+    return settled(Load(name, tuple(index), values, origin))
+
+
+def add(*exprs: Expr) -> Expr:
+    """The sum."""
+    return combination((e, 1) for e in exprs)
+
+
+def sub(a: Expr, b: Expr) -> Expr:
+    """`a - b`."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(a.value - b.value)
+    return combination([(a, 1), (b, -1)])
+
+
+def neg(a: Expr) -> Expr:
+    """`-a`."""
+    return combination([(a, -1)])
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    """The product."""
+    if isinstance(a, Const):
+        return combination([(b, a.value)])
+    if isinstance(b, Const):
+        return combination([(a, b.value)])
+    # the product is commutative: one order for both
+    a, b = sorted((a, b), key=lambda e: e.text)
+    return settled(Product(a, b))
+
+
+def combination(terms: Iterable[tuple[Expr, int]], constant: int = 0) -> Expr:
+    """`constant` plus the sum of `coefficient * expr`, like terms collected."""
+    total: dict[Expr, int] = {}
+    for expr, coefficient in terms:
+        parts, offset = linear_parts(expr)
+        constant += coefficient * offset
+        for atom, c in parts:
+            total[atom] = total.get(atom, 0) + coefficient * c
+    _join_quotients(total)
+    kept = sorted(((atom, c) for atom, c in total.items() if c), key=lambda term: term[0].text)
+    if not kept:
+        return Const(constant)
+    if constant == 0 and len(kept) == 1 and kept[0][1] == 1:
+        return kept[0][0]
+    return settled(Linear(tuple(kept), constant))
+
+
+def linear_parts(expr: Expr) -> tuple[tuple[tuple[Expr, int], ...], int]:
+    """`expr` as `(atom, coefficient)` pairs and a constant."""
+    match expr:
+        case Const(value):
+            return (), value
+        case Linear(terms, constant):
+            return terms, constant
+    return ((expr, 1),), 0
+
+
+def _join_quotients(total: dict[Expr, int]) -> None:
+    """Joins a remainder with its quotient or its dividend, in place."""
+    for rest in [atom for atom in total if isinstance(atom, Mod) and isinstance(atom.b, Const)]:
+        c, k, quotient = total[rest], rest.b.range.lo, FloorDiv(rest.a, rest.b)
+        if c == 0 or isinstance(rest.a, Linear):
+            continue
+        if total.get(quotient) == c * k:
+            # k*(a // k) + a % k = a
+            del total[rest], total[quotient]
+            total[rest.a] = total.get(rest.a, 0) + c
+        elif total.get(rest.a) == -c:
+            # a - a % k = k*(a // k)
+            del total[rest], total[rest.a]
+            total[quotient] = total.get(quotient, 0) - c * k
+
+
+def wrap(expr: Expr, bits: int, signed: bool, cast: bool = False) -> Expr:
+    """`expr` as a machine integer of this type holds it: itself where its range proves that it fits."""
+    expr = _unwrapped(expr, bits)
+    lowest = type_range(bits, signed).lo
+    turns = (expr.range.lo - lowest) >> bits
+    if turns == (expr.range.hi - lowest) >> bits:
+        # every value leaves the type by the same number of turns: x mod 2**b = x - turns*2**b
+        return combination([(expr, 1)], -turns << bits)
+    return Wrap(expr, bits, signed, cast)
+
+
+def _unwrapped(expr: Expr, bits: int) -> Expr:
+    """`expr` without the inner wraps that a wrap to `bits` makes superfluous."""
+    parts, offset = linear_parts(expr)
+    if not any(isinstance(atom, Wrap) and not atom.cast for atom, _ in parts):
+        return expr
+    # x + c*(y mod 2**n) = x + c*y  (mod 2**m), m <= n
+    bare = [(a.inner if isinstance(a, Wrap) and not a.cast and a.bits >= bits else a, c) for a, c in parts]
+    return combination(bare, offset)

@@ -1,0 +1,88 @@
+"""Questions about an expression and their answers. What is written here is all that passes may rely on.
+
+A solver for quasi-affine relations can answer the same questions more often; it can't answer them differently.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from mosaic_grid.symbolic.arith import sub
+from mosaic_grid.symbolic.choice import decide
+from mosaic_grid.symbolic.nodes import Const, Expr, Load, Param, Relation, Wrap
+from mosaic_grid.symbolic.ranges import Range
+
+
+@dataclasses.dataclass(frozen=True)
+class Proved:
+    """It holds for every value of the unknowns."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Refuted:
+    """It fails for these values of the unknowns, by name; none are needed where there are no unknowns."""
+
+    witness: tuple[tuple[str, int], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Unknown:
+    """Neither is known, and why."""
+
+    reason: str
+
+
+Verdict = Proved | Refuted | Unknown
+
+
+def constant_of(expr: Expr) -> int | None:
+    """The one value of the expression, `None` where it isn't known to have one."""
+    return expr.range.lo if expr.range.lo == expr.range.hi else None
+
+
+def range_of(expr: Expr) -> Range:
+    """A range that holds every value."""
+    return expr.range
+
+
+def divisor_of(expr: Expr) -> int:
+    """A number that divides every value: 1 when nothing is known, 0 when the only value is 0."""
+    return expr.divisor
+
+
+def compare(expr: Expr, relation: Relation, other: Expr | int) -> Verdict:
+    """Whether `expr relation other` holds for all values of the unknowns.
+
+    It is refuted only where no value of the unknowns satisfies it, for a range may be wider than what really occurs;
+    the witness then is one of them.
+    """
+    right = Const(other) if isinstance(other, int) else other
+    difference = sub(expr, right)
+    known = decide(relation, difference)
+    if known is True:
+        return Proved()
+    leaves = dict.fromkeys((*leaves_of(expr), *leaves_of(right)))
+    if known is False:
+        return Refuted(tuple((leaf.text, leaf.range.lo) for leaf in leaves))
+    wrapping = next(iter(wraps_in(difference)), None)
+    why = f", as {wrapping} may wrap around" if wrapping else ""
+    if isinstance(right, Const):
+        return Unknown(f"{expr} is in {expr.range}{why}")
+    return Unknown(f"{expr} - {right} is in {difference.range}{why}".replace(" - -", " + "))
+
+
+def leaves_of(expr: Expr) -> tuple[Param | Load, ...]:
+    """The unknowns in the expression, each once, from left to right."""
+    return tuple(dict.fromkeys(node for node in _walk(expr) if isinstance(node, Param | Load)))
+
+
+def wraps_in(expr: Expr) -> tuple[Wrap, ...]:
+    """The parts of the expression that may differ from what is printed because they wrap around."""
+    return tuple(dict.fromkeys(node for node in _walk(expr) if isinstance(node, Wrap)))
+
+
+def _walk(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    for arg in expr.args:
+        yield from _walk(arg)
