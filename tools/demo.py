@@ -1,7 +1,7 @@
 """`make demo`: a kernel that ships with JAX runs on one core of two, is shared between them, and libtpu says so.
 
-The kernel is megablox's grouped matmul, the heart of a mixture-of-experts layer, over a number of column tiles that is
-only known at run time. It is lowered here, on a machine without a TPU.
+The kernel is megablox's grouped matmul, the heart of a mixture-of-experts layer, over a number of live columns that is only
+known at run time. It is lowered here, on a machine without a TPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> int:
     """Runs the commands that it shows."""
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
-        say("1. Lower jax.experimental.pallas.ops.tpu.megablox.gmm for TPU, its number of column tiles dynamic.")
+        say("1. Lower jax.experimental.pallas.ops.tpu.megablox.gmm for TPU, its column tiles dynamic.")
         Path("gmm.mlir").write_text(dynamic_gmm(), encoding="utf-8")
         say("2. What is in the dump?")
         run("mosaic-opt", "gmm.mlir", "--summary", f"--target={TARGET}")
@@ -33,8 +33,7 @@ def main() -> int:
         before = run("mosaic-opt", "gmm.mlir", f"--compile={TARGET}")
         after = run("mosaic-opt", "shared.mlir", f"--compile={TARGET}")
     if "cores used: 1 of 2" in before and "cores used: 2 of 2" in after:
-        say("The kernel used one core of two and now uses both. With fewer column tiles than cores the launch still")
-        print("takes the original kernel, which is the line with one core.")
+        say("The kernel ran on one core of two and now runs on both.")
         return 0
     if "libtpu is not installed" in before:
         return 0
@@ -51,7 +50,9 @@ def run(*command: str) -> str:
     """Shows a command, runs it and returns what it printed, which is shown too."""
     print(f"$ {' '.join(repr(word) if ',' in word else word for word in command)}", flush=True)
     tool = shutil.which(command[0], path=str(Path(sys.executable).parent)) or command[0]
-    done = subprocess.run([tool, *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        [tool, *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     print(done.stdout, end="", flush=True)
     return done.stdout
 

@@ -40,11 +40,15 @@ def lower_for_tpu(function: Callable[..., Any], *arguments: Any) -> str:
 
 
 def dynamic_gmm() -> str:
-    """megablox's grouped matmul, (1024, 1024) by 8 groups of (1024, 2048) in bf16, over a dynamic number of column tiles."""
+    """megablox's grouped matmul, (1024, 1024) by 8 groups of (1024, 2048) in bf16, over its live columns only.
+
+    How many of the 2048 columns are live is known at run time: the grid has 2 to 4 tiles of 512 of them.
+    """
     megablox = importlib.import_module("jax.experimental.pallas.ops.tpu.megablox.gmm")
 
-    def gmm(column_tiles: jax.Array, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
-        with changed_grid(megablox, lambda grid: (column_tiles, *grid[1:])):
+    def gmm(live_columns: jax.Array, lhs: jax.Array, rhs: jax.Array, group_sizes: jax.Array) -> jax.Array:
+        tiles = jnp.clip(-(-live_columns // 512), 2, 4)
+        with changed_grid(megablox, lambda grid: (tiles, *grid[1:])):
             result: jax.Array = megablox.gmm(
                 lhs, rhs, group_sizes, preferred_element_type=jnp.float32, tiling=(128, 512, 512)
             )

@@ -176,7 +176,9 @@ def _add_pass_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pass-pipeline", metavar="PIPELINE", help="the same, or 'builtin.module(...)'")
     group.add_argument("--target", metavar="CHIP[:CORES]", help="what the program is made for: v4, v5e, v5p, v6e, ...")
     group.add_argument("--kernel", action="append", default=[], metavar="NAME", help="only kernels of this name (glob)")
-    group.add_argument("--verify-each", type=_boolean, default=True, metavar="BOOL", help="verify after each pass (true)")
+    group.add_argument(
+        "--verify-each", type=_boolean, default=True, metavar="BOOL", help="verify after each pass (true)"
+    )
 
 
 def _add_form_flags(group: argparse._ArgumentGroup) -> None:
@@ -191,7 +193,9 @@ def _add_form_flags(group: argparse._ArgumentGroup) -> None:
         metavar="MARKER",
         help=f"treat the parts between '{SEPARATOR}' lines as inputs of their own (give a marker with '=')",
     )
-    group.add_argument("--verify-diagnostics", action="store_true", help="check expected-error and the like in comments")
+    group.add_argument(
+        "--verify-diagnostics", action="store_true", help="check expected-error and the like in comments"
+    )
 
 
 def _add_debug_flags(group: argparse._ArgumentGroup) -> None:
@@ -232,4 +236,6 @@ def wants_help(arguments: Sequence[str]) -> bool:
 def with_default_task(command: CommandLine, terminal: bool) -> CommandLine:
     """On a terminal, a file and nothing else to do with it asks for its summary."""
     idle = command.pipeline is None and command.compile is None and command.form == Form()
-    return dataclasses.replace(command, summary=command.summary or (terminal and idle and not command.verify_diagnostics))
+    return dataclasses.replace(
+        command, summary=command.summary or (terminal and idle and not command.verify_diagnostics)
+    )

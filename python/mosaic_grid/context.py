@@ -5,6 +5,8 @@ Only `jaxlib.mlir` and `jaxlib.mosaic` are imported, never `jax`: start-up is wh
 
 from __future__ import annotations
 
+from typing import Any
+
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
@@ -44,12 +46,14 @@ def _read_locations_from_attributes() -> None:
     What worked before works as before.
     """
 
-    def teach(kind: type[ir.Location]) -> None:
+    def teach(kind: Any) -> None:  # the stubs know neither the caster's registry nor a location's type id
         def cast(value: ir.Location | ir.Attribute) -> ir.Location:
-            return kind(value) if isinstance(value, ir.Location) else ir.Location.from_attr(value)
+            location: ir.Location = kind(value) if isinstance(value, ir.Location) else ir.Location.from_attr(value)
+            return location
 
-        ir.register_type_caster(kind.static_typeid, replace=True)(cast)
+        bindings.register_type_caster(kind.static_typeid, replace=True)(cast)
 
+    bindings: Any = ir
     for kind in (ir.UnknownLoc, ir.NameLoc, ir.FileLineColLoc, ir.CallSiteLoc, ir.FusedLoc):
         teach(kind)
 

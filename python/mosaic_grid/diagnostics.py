@@ -50,12 +50,13 @@ def place_of(location: ir.Location) -> Place | None:
     JAX's locations read `name(callsite(callee at caller))`, innermost frame first; `None` where there is no file at all.
     """
     match ir.Location.from_attr(location.attr):  # what an `MLIRError` hands out is of the base class
-        case ir.FileLineColLoc() as location:
-            return Place(location.filename, location.start_line, location.start_col)
-        case ir.NameLoc() as location:
-            return place_of(location.child_loc)
-        case ir.CallSiteLoc() as location:
-            return place_of(location.callee) or place_of(location.caller)
-        case ir.FusedLoc() as location:
-            return next((place for part in location.locations if (place := place_of(part))), None)
+        case ir.FileLineColLoc() as position:
+            return Place(position.filename, position.start_line, position.start_col)
+        case ir.NameLoc() as named:
+            return place_of(named.child_loc)
+        case ir.CallSiteLoc() as call:
+            return place_of(call.callee) or place_of(call.caller)
+        case ir.FusedLoc() as fused:
+            parts: list[ir.Location] = fused.locations
+            return next((place for part in parts if (place := place_of(part))), None)
     return None

@@ -156,7 +156,9 @@ class Driver:
         elif len(results) == 1:
             self._write(self._written(results[0]))
         elif command.form.emit == "bytecode":
-            raise UserError("several programs can't be written as one file of bytecode", notes=["give a directory to -o"])
+            raise UserError(
+                "several programs can't be written as one file of bytecode", notes=["give a directory to -o"]
+            )
         else:
             texts = [write_text(result.module, command.form.debuginfo) for result in results]
             self._write(join_output(texts, command.split or SEPARATOR))

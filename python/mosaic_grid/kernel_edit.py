@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 
 from mosaic_grid.grid import DYNAMIC, Dimension
+from mosaic_grid.ir_types import Argument
 
 ITERATION_BOUND = "tpu.iteration_bound"
 
@@ -19,7 +20,7 @@ def set_grid(function: ir.Operation, grid: Sequence[Dimension]) -> None:
     function.attributes["dimension_semantics"] = ir.ArrayAttr.get(words)
 
 
-def replace_leading_arguments(function: ir.Operation, count: int, types: Sequence[ir.Type]) -> list[ir.BlockArgument]:
+def replace_leading_arguments(function: ir.Operation, count: int, types: Sequence[ir.Type]) -> list[Argument]:
     """Puts arguments of `types` before the first `count` arguments of `function` and returns them.
 
     The old ones stay, behind the new ones, until `drop_arguments` removes them, so that the caller can compute what
@@ -39,7 +40,7 @@ def replace_leading_arguments(function: ir.Operation, count: int, types: Sequenc
     return list(block.arguments)[: len(fresh)]
 
 
-def insert_argument(function: ir.Operation, index: int, kind: ir.Type, location: ir.Location) -> ir.BlockArgument:
+def insert_argument(function: ir.Operation, index: int, kind: ir.Type, location: ir.Location) -> Argument:
     """Inserts one argument before the one at `index`."""
     block = function.regions[0].blocks[0]
     attrs = _arg_attrs(function)
@@ -50,7 +51,8 @@ def insert_argument(function: ir.Operation, index: int, kind: ir.Type, location:
     for _ in tail:
         block.erase_argument(index)
     _set_type(function, None if attrs is None else attrs[:index] + _no_attrs(1) + attrs[index:])
-    return block.arguments[index]
+    inserted: Argument = block.arguments[index]
+    return inserted
 
 
 def drop_arguments(function: ir.Operation, start: int, count: int) -> None:

@@ -13,6 +13,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from mosaic_grid import backend_config
+from mosaic_grid.ir_types import Value
 from mosaic_grid.program import BACKEND_CONFIG, KERNEL, Launch
 
 LAYOUTS = "operand_layouts"
@@ -30,7 +31,7 @@ class Kept:
 
 
 def replace_kernel(
-    launch: Launch, kernel: str, operands: Sequence[Kept | ir.Value], ip: ir.InsertionPoint | None = None
+    launch: Launch, kernel: str, operands: Sequence[Kept | Value], ip: ir.InsertionPoint | None = None
 ) -> ir.Operation:
     """A new launch of `@kernel` with these operands, before `launch` or at `ip`; the old launch is left in place.
 
@@ -48,7 +49,9 @@ def replace_kernel(
         kept = [layouts[o.index] if isinstance(o, Kept) else _row_major(o) for o in operands]
         attributes[LAYOUTS] = ir.ArrayAttr.get(kept)
     if ALIASES in attributes:
-        attributes[ALIASES] = ir.ArrayAttr.get([_renumber_alias(a, renumbered) for a in ir.ArrayAttr(attributes[ALIASES])])
+        attributes[ALIASES] = ir.ArrayAttr.get(
+            [_renumber_alias(a, renumbered) for a in ir.ArrayAttr(attributes[ALIASES])]
+        )
     if SHAPE_OPERANDS in attributes:
         shapes = [renumbered[index] for index in ir.DenseI64ArrayAttr(attributes[SHAPE_OPERANDS])]
         attributes[SHAPE_OPERANDS] = ir.DenseI64ArrayAttr.get(shapes)
@@ -62,7 +65,7 @@ def replace_kernel(
     )
 
 
-def _row_major(value: ir.Value) -> ir.Attribute:
+def _row_major(value: Value) -> ir.Attribute:
     rank = ir.RankedTensorType(value.type).rank
     layout = ", ".join(str(axis) for axis in reversed(range(rank)))
     return ir.Attribute.parse(f"dense<[{layout}]> : tensor<{rank}xindex>" if rank else "dense<> : tensor<0xindex>")

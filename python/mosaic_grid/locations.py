@@ -7,6 +7,8 @@ walk order: an op, then the arguments of all its blocks, then the ops inside. ja
 
 from __future__ import annotations
 
+from typing import cast
+
 from jaxlib.mlir import ir
 from jaxlib.mosaic.python import tpu
 
@@ -26,7 +28,7 @@ def attach(kernel: ir.Operation, debug_locations: bytes) -> None:
     attributes = module.operation.attributes
     if LOCATIONS not in attributes or not isinstance(listed := attributes[LOCATIONS], ir.ArrayAttr):
         raise LocationsError(f"debug_locations has no '{LOCATIONS}' list")
-    locations = iter(list(listed))
+    locations = iter(cast(list[ir.Location], list(listed)))  # see `context` on why they are locations
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         op.location = next(locations)

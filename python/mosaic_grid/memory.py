@@ -46,8 +46,8 @@ def buffers_of(window: Window, moves: bool) -> int:
     """How many copies of a window there are: two, to transfer one while the kernel works on the other.
 
     One is enough for a window that never moves or asks for `#tpu.pipeline_mode<synchronous>`; an operand that is handed
-    over whole is there once. libtpu reports the same where it runs out of memory ("This allocation is single buffered"),
-    and also gives one buffer to a window that asks for two and never moves.
+    over whole is there once. It is what libtpu 0.0.50 reports where it runs out of memory ("This allocation is single
+    buffered"); a window that asks for two and never moves gets one, too.
     """
     mode = str(window.params["pipeline_mode"]) if "pipeline_mode" in window.params else ""
     return 1 if not moves or "synchronous" in mode else 2

@@ -7,12 +7,13 @@ A program is one `builtin.module` with the outer functions and, nested in it, a 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 from jaxlib.mlir import ir
 
 from mosaic_grid.grid import DYNAMIC, Dimension, Semantics
+from mosaic_grid.ir_types import Argument, Value
 
 KERNEL = "mosaic.kernel"
 BACKEND_CONFIG = "backend_config"
@@ -37,7 +38,7 @@ class Window:
     element indices where `kind` is an element window). Both are `None` for an operand that is handed over whole.
     """
 
-    argument: ir.BlockArgument
+    argument: Argument
     params: ir.DictAttr
 
     @property
@@ -119,26 +120,26 @@ class Kernel:
         return _integer(self.body, "scratch_operands")
 
     @property
-    def arguments(self) -> Sequence[ir.BlockArgument]:
+    def arguments(self) -> list[Argument]:
         """Grid indices, then prefetch operands, then windows (inputs before outputs), then scratch."""
-        return self.body.regions[0].blocks[0].arguments
+        return list(self.body.regions[0].blocks[0].arguments)
 
     @property
-    def prefetch(self) -> list[ir.BlockArgument]:
+    def prefetch(self) -> list[Argument]:
         """The scalar-prefetch operands, in SMEM."""
         start = len(self.grid)
-        return list(self.arguments)[start : start + self.prefetch_count]
+        return self.arguments[start : start + self.prefetch_count]
 
     @property
-    def scratch(self) -> list[ir.BlockArgument]:
+    def scratch(self) -> list[Argument]:
         """Scratch buffers and semaphores."""
-        arguments = list(self.arguments)
+        arguments = self.arguments
         return arguments[len(arguments) - self.scratch_count :]
 
     @property
     def windows(self) -> list[Window]:
         """Inputs, then outputs; a kernel without `window_params` gets every operand whole."""
-        arguments = list(self.arguments)
+        arguments = self.arguments
         start = len(self.grid) + self.prefetch_count
         operands = arguments[start : len(arguments) - self.scratch_count]
         attributes = self.body.attributes
@@ -161,7 +162,7 @@ class Launch:
     kernel: Kernel
 
     @property
-    def bounds(self) -> dict[int, ir.Value]:
+    def bounds(self) -> dict[int, Value]:
         """The operand that holds the bound of each dynamic dimension."""
         return dict(zip(self.kernel.dynamic_dimensions, self.op.operands, strict=False))
 
@@ -199,7 +200,9 @@ class Program:
                 raise ProgramError(f"this launch names the kernel @{symbol}, which is not in the program", op)
             kernel = self.kernels[symbol]
             if len(op.operands) < len(kernel.dynamic_dimensions) + kernel.prefetch_count:
-                raise ProgramError(f"this launch has fewer operands than @{symbol} has bounds and prefetch operands", op)
+                raise ProgramError(
+                    f"this launch has fewer operands than @{symbol} has bounds and prefetch operands", op
+                )
             yield Launch(op, kernel)
 
 
@@ -236,7 +239,8 @@ def symbol_of(op: ir.Operation) -> str | None:
 
 def block_of(module: ir.Operation) -> ir.OperationList:
     """The ops of a module's only block."""
-    return module.regions[0].blocks[0].operations
+    operations: ir.OperationList = module.regions[0].blocks[0].operations
+    return operations
 
 
 def _integer(op: ir.Operation, name: str) -> int:

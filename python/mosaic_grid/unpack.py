@@ -115,7 +115,9 @@ def pack(program: ir.Operation) -> None:
 def payload_of(launch: Launch) -> Payload:
     """The bytes of a launch's kernel; the kernel itself is left as it is."""
     kernel = launch.kernel.module.clone(ip=False).operation
-    own_name = ir.StringAttr(kernel.attributes[OWN_NAME]).value if OWN_NAME in kernel.attributes else launch.kernel.symbol
+    own_name = (
+        ir.StringAttr(kernel.attributes[OWN_NAME]).value if OWN_NAME in kernel.attributes else launch.kernel.symbol
+    )
     kernel.attributes["sym_name"] = ir.StringAttr.get(own_name)
     if OWN_NAME in kernel.attributes:
         del kernel.attributes[OWN_NAME]

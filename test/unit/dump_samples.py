@@ -100,13 +100,15 @@ def _double() -> Any:
     from jax.experimental import pallas as pl
     from jax.experimental.pallas import tpu as pltpu
 
+    shape: Any = jax.ShapeDtypeStruct
+
     def kernel(x_ref: Any, o_ref: Any) -> None:
         o_ref[...] = x_ref[...] * 2.0
 
     def f(n: Any, x: Any) -> Any:
         spec = pl.BlockSpec((8, 128), lambda i, j: (i, j))
         params = pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary"))
-        out = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        out = shape(x.shape, x.dtype)
         launch = pl.pallas_call(
             kernel, out, grid=(n, 2), in_specs=[spec], out_specs=spec, name="double", compiler_params=params
         )
@@ -119,4 +121,5 @@ def _avals() -> tuple[Any, Any]:
     import jax
     import jax.numpy as jnp
 
-    return jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((1024, 256), jnp.float32)
+    shape: Any = jax.ShapeDtypeStruct
+    return shape((), jnp.int32), shape((1024, 256), jnp.float32)

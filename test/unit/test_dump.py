@@ -172,8 +172,9 @@ def test_deep_nesting_is_refused_before_it_overflows_the_stack() -> None:
 
 
 def test_brackets_in_strings_and_comments_do_not_nest() -> None:
-    """Two thousand open brackets that open nothing."""
+    """Two thousand open brackets that open nothing; nor does the minus in `<-1>` keep one open."""
     opened(f'module attributes {{a.b = "{"[(" * 1000}"}} {{}} // {"{<" * 1000}\n')
+    opened(f"module attributes {{a.b = [{', '.join(['array<i64: -1>', 'dense<-1> : tensor<i8>'] * 1000)}]}} {{}}")
 
 
 def test_a_closed_dialect_is_named() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from jaxlib.mlir import ir
 
-from mosaic_grid import write
 from mosaic_grid.context import create_context
 from mosaic_grid.errors import UserError
 from mosaic_grid.write import write_atomically, write_bytecode, write_text
@@ -130,7 +129,7 @@ def test_a_failure_leaves_the_old_file_alone(
 
     path = tmp_path / "out"
     path.write_text("old")
-    monkeypatch.setattr(write.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises((UserError, KeyboardInterrupt)) as caught:
         write_atomically(str(path), "new")
     assert os.listdir(tmp_path) == ["out"]

@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.kernel_ops import rule_of, scalar_type
 from mosaic_grid.dataflow.unknowns import origin_of
+from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel, ProgramError, Window
 
 ANY_STEP = sym.Range(0, 2**31 - 2)
@@ -47,8 +48,8 @@ def prefetch_names(kernel: Kernel) -> tuple[str, ...]:
 def grid_indices(kernel: Kernel, exact: bool = True) -> tuple[sym.Expr, ...]:
     """The grid indices `i, j, k, ...`, outermost first; the name of a prefetch operand is left out.
 
-    An `exact` index is below a static bound, so it is the constant 0 where there is one step. The others may be anything
-    from 0 on, whatever the bound: what is made of them reads as it was written.
+    An `exact` index is below a static bound, so it is the constant 0 where there is one step. The others may be
+    anything from 0 on, whatever the bound: what is made of them reads as it was written.
     """
     taken = set(prefetch_names(kernel))
     letters = (*string.ascii_lowercase[8:], *(f"i{n}" for n in range(len(kernel.grid))))
@@ -98,7 +99,7 @@ class _Evaluation:
         self._tables = dict(zip(self._arguments()[len(indices) :], prefetch_names(kernel), strict=False))
         whole = {argument: sym.parameter(name, _ANYTHING) for argument, name in self._tables.items()}
         self._inputs = (*indices, *whole.values())
-        self._known: dict[ir.Value, sym.Expr] = {**dict(zip(self._arguments(), indices, strict=False)), **whole}
+        self._known: dict[Value, sym.Expr] = {**dict(zip(self._arguments(), indices, strict=False)), **whole}
         self._regions = 0
 
     def results(self) -> tuple[sym.Expr, ...]:
@@ -109,7 +110,7 @@ class _Evaluation:
         results = ir.FunctionType(ir.TypeAttr(self._function.attributes["function_type"]).value).results
         return tuple(self._unknown(self._function, k, kind) for k, kind in enumerate(results))
 
-    def _arguments(self) -> list[ir.Value]:
+    def _arguments(self) -> list[Value]:
         blocks = list(self._function.regions[0].blocks)
         return list(blocks[0].arguments) if blocks else []
 
@@ -122,7 +123,7 @@ class _Evaluation:
             self._known.update(zip(op.results, self._evaluate(op), strict=True))
         return []
 
-    def _all(self, values: Iterable[ir.Value]) -> list[sym.Expr]:
+    def _all(self, values: Iterable[Value]) -> list[sym.Expr]:
         return [self._known[value] for value in values]
 
     def _evaluate(self, op: ir.Operation) -> list[sym.Expr]:

@@ -40,9 +40,9 @@ class Scalars:
         self._known.update(values)
 
     def forget(self, values: Iterable[ir.Value]) -> None:
-        """Makes values unknown: those that an execution of a region gives."""
+        """Makes values unknown, each time anew: those that an execution of an operation gives."""
         for value in values:
-            self._known[value] = self.unknown(value.type)
+            self._known.pop(value, None)
 
     def unknown(self, kind: ir.Type, values: sym.Range | None = None) -> sym.Expr:
         """A value of its own."""

@@ -7,8 +7,9 @@ their scalars then have.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from jaxlib.mlir import ir
 
@@ -127,7 +128,8 @@ class Step:
         before, ends, given = self.state, [], []
         for arm, guard in zip(arms, (condition, sym.negation(condition)), strict=True):
             self.state = before.under(guard)
-            given.append(self._guarded(guard, lambda arm=arm: self._run(arm)))  # type: ignore[misc]
+            with self._guarded(guard):
+                given.append(self._run(arm))
             ends.append(self.state)
         self.state = before
         self.state.join(condition, *ends)
@@ -153,7 +155,7 @@ class Step:
         values = sym.Range(sym.range_of(low).lo, max(sym.range_of(low).lo, sym.range_of(high).hi - 1))
         self.scalars.set({index: self.scalars.unknown(index.type, values if sym.constant_of(step) != 0 else None)})
         self.scalars.forget(list(body.arguments)[1:])
-        self._once_for_all(runs, lambda: self._run(body))
+        self._once_for_all(runs, body)
         self.scalars.forget(op.results)
 
     def open_loop(self, op: ir.Operation) -> None:
@@ -167,7 +169,8 @@ class Step:
         if sym.constant_of(goes_on) != 0:
             after_test = self.state
             self.state = after_test.under(goes_on)
-            self._guarded(goes_on, lambda: self._run(body))
+            with self._guarded(goes_on):
+                self._run(body)
             self._differ(self.state.unbalanced(before))
             # the transfers of the last test stay: it is the one that ends the loop
             ended = after_test.under(sym.negation(goes_on))
@@ -195,13 +198,12 @@ class Step:
             else:
                 self.scalars.set({result: self.scalars.of(value)})
 
-    def _guarded[T](self, guard: sym.Expr, run: Callable[[], T]) -> T:
+    @contextlib.contextmanager
+    def _guarded(self, guard: sym.Expr) -> Iterator[None]:
         outside = self._guards
         self._guards = (*outside, guard)
-        try:
-            return run()
-        finally:
-            self._guards = outside
+        yield
+        self._guards = outside
 
     def _is_short(self, iterations: int) -> bool:
         return iterations <= _MOST_ITERATIONS and self._walked < _MOST_OPERATIONS
@@ -214,22 +216,19 @@ class Step:
             carried = [self.scalars.of(value) for value in self._run(body)]
         self.scalars.set(dict(zip(op.results, carried, strict=True)))
 
-    def _once_for_all(self, runs: sym.Expr, body: Callable[[], object]) -> None:
+    def _once_for_all(self, runs: sym.Expr, body: ir.Block) -> None:
         """One walk for every iteration of a loop that has some where `runs` is 1."""
         before = self.state
-        if sym.constant_of(runs) == 1:
-            start = before.copy()
-            body()
-            self._differ(self.state.unbalanced(start))
-            self.state.transfers = tuple(dataclasses.replace(t, target=None) for t in start.transfers)
-            return
-        self.state = inside = before.under(runs)
-        start = inside.copy()
-        self._guarded(runs, body)
+        start = before.under(runs)
+        self.state = start.copy()
+        with contextlib.nullcontext() if sym.constant_of(runs) else self._guarded(runs):
+            self._run(body)
         self._differ(self.state.unbalanced(start))
+        # as many are under way as before, but they need not be the same
         self.state.transfers = tuple(dataclasses.replace(t, target=None) for t in start.transfers)
-        after, self.state = self.state, before
-        self.state.join(runs, after, before.under(sym.negation(runs)))
+        if sym.constant_of(runs) is None:
+            after, self.state = self.state, before
+            self.state.join(runs, after, before.under(sym.negation(runs)))
 
     def _differ(self, transfers: Sequence[Transfer]) -> None:
         self.found.unmatched += [(transfer.semaphore, transfer.op) for transfer in transfers]
@@ -256,6 +255,9 @@ def _unknown(step: Step, op: ir.Operation) -> None:
 
 
 def _control(step: Step, op: ir.Operation) -> None:
+    if any(len(region.blocks) > 1 for region in op.regions):
+        _unknown(step, op)
+        return
     handlers = {"scf.if": Step.branch, "scf.for": Step.counted_loop, "scf.while": Step.open_loop}
     handlers.get(op.name, Step.region)(step, op)
 

@@ -11,6 +11,7 @@ from mosaic_grid import symbolic
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
 from mosaic_grid.grid import Dimension, Semantics
+from mosaic_grid.ir_types import Value
 from mosaic_grid.kernel_edit import set_grid
 from mosaic_grid.partition.cost import division_overhead_percent, linearizing_pays
 from mosaic_grid.partition.kernel import partition_kernel, table_for
@@ -66,7 +67,7 @@ class Partitioner:
         """Removes the kernels that no launch needs any more."""
         remove_unused(self.program, self._replaced)
 
-    def _facts(self, bound: ir.Value) -> BoundFacts:
+    def _facts(self, bound: Value) -> BoundFacts:
         value = self.scalars.evaluate(bound)
         known = symbolic.range_of(value)
         return BoundFacts(known.lo, known.hi, symbolic.divisor_of(value))

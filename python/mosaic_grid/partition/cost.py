@@ -55,7 +55,9 @@ def linearizing_pays(kernel: Kernel, split: Split, facts: Mapping[int, BoundFact
     overhead = 1 + division_overhead_percent(kernel, split) / 100
     top = SCANNED * split.cores
     choices = [_bounds_of(split, axis, facts, top) for axis in split.axes]
-    return any(_largest_joint(n, split.cores) * overhead < _largest_single(n, split.cores) for n in itertools.product(*choices))
+    return any(
+        _largest_joint(n, split.cores) * overhead < _largest_single(n, split.cores) for n in itertools.product(*choices)
+    )
 
 
 def _bounds_of(split: Split, axis: int, facts: Mapping[int, BoundFacts], top: int) -> range:

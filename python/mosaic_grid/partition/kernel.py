@@ -10,16 +10,16 @@ import dataclasses
 from collections.abc import Sequence
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import arith, memref, scf
 
+from mosaic_grid.ir_types import Value
 from mosaic_grid.kernel_edit import (
-    ITERATION_BOUND,
     drop_arguments,
     insert_argument,
     iteration_bounds,
     replace_leading_arguments,
     set_grid,
 )
+from mosaic_grid.partition import kernel_scalars as scalars
 from mosaic_grid.partition.split import Split
 from mosaic_grid.partition.table import Table, table_of
 from mosaic_grid.program import Kernel
@@ -55,7 +55,7 @@ def _rewrite_function(function: ir.Operation, split: Split, table: Table, prefet
     block = function.regions[0].blocks[0]
     original = [op.operation for op in block.operations]
     with function.location, ir.InsertionPoint.at_block_begin(block):
-        fresh = replace_leading_arguments(function, rank, [_i32()] * new_rank)
+        fresh = replace_leading_arguments(function, rank, [scalars.i32()] * new_rank)
         entries = None
         if table.size:
             where = new_rank + rank + prefetch
@@ -74,20 +74,20 @@ def _rewrite_function(function: ir.Operation, split: Split, table: Table, prefet
         op.erase()
 
 
-def _run_only_if(valid: ir.Value, ops: Sequence[ir.Operation]) -> None:
+def _run_only_if(valid: Value, ops: Sequence[ir.Operation]) -> None:
     """Moves all of a function's ops but its return under a condition."""
-    guard = scf.IfOp(valid)
+    guard = ir.Operation.create("scf.if", operands=[valid], regions=2)
+    then = ir.Block.create_at_start(guard.regions[0], [])
     for op in ops[:-1]:
-        guard.then_block.append(op)
-    with ir.InsertionPoint(guard.then_block):
-        scf.YieldOp([])
+        then.append(op)
+    ir.Operation.create("scf.yield", ip=ir.InsertionPoint(then))
 
 
 def _replace_bound(op: ir.Operation, axis: int, indices: _Indices) -> bool:
     """Makes a `tpu.iteration_bound` ask for the original dimension, or answers it: then it is of no more use."""
     split = indices.split
     if axis in split.outer or axis in split.inner:
-        op.attributes["dim"] = ir.IntegerAttr.get(_i32(), split.position(axis))
+        op.attributes["dim"] = ir.IntegerAttr.get(scalars.i32(), split.position(axis))
         return False
     op.results[0].replace_all_uses_with(indices.bound(axis))
     return True
@@ -102,148 +102,137 @@ class _Indices:
 
     split: Split
     table: Table
-    fresh: Sequence[ir.Value]
-    entries: ir.Value | None
-    _first: ir.Value | None = None
-    _last: ir.Value | None = None
-    _raw: ir.Value | None = None
-    _valid: ir.Value | None = None
+    fresh: Sequence[Value]
+    entries: Value | None
+    _first: Value | None = None
+    _last: Value | None = None
+    _raw: Value | None = None
+    _valid: Value | None = None
 
     @property
     def guarded(self) -> bool:
         """Whether some core's loop runs beyond its share."""
         return not self.split.even
 
-    def body_values(self, needed: frozenset[int]) -> dict[int, ir.Value]:
+    def body_values(self, needed: frozenset[int]) -> dict[int, Value]:
         """The original indices in a step that lies within the share."""
         steps = self._take_apart(self.raw(), needed) if needed & self._counted_axes else {}
         others = {axis: self.fresh[self.split.position(axis)] for axis in self.split.outer + self.split.inner}
         return steps | others
 
-    def map_values(self, needed: frozenset[int]) -> dict[int, ir.Value]:
+    def map_values(self, needed: frozenset[int]) -> dict[int, Value]:
         """The original indices, those of the share's last step beyond its end."""
         values = {axis: self.fresh[self.split.position(axis)] for axis in self.split.outer}
         if needed & self._counted_axes:
-            step = arith.minsi(self.raw(), self.last()) if self.guarded else self.raw()
+            step = scalars.minimum(self.raw(), self.last()) if self.guarded else self.raw()
             values |= self._take_apart(step, needed)
         for axis in self.split.inner:
             values[axis] = self._inner_index(axis, axis in needed)
         return values
 
-    def valid(self) -> ir.Value | None:
+    def valid(self) -> Value | None:
         """Whether this step lies within the core's share; `None` where every step does."""
         if self.guarded and self._valid is None:
-            self._valid = arith.cmpi(arith.CmpIPredicate.sle, self.raw(), self.last())
+            self._valid = scalars.compare("sle", self.raw(), self.last())
         return self._valid
 
-    def raw(self) -> ir.Value:
+    def raw(self) -> Value:
         """The number of this step among all steps of the shared and fused dimensions."""
         if self._raw is None:
-            self._raw = arith.addi(self.first(), self.fresh[self.split.counted])
+            self._raw = scalars.add(self.first(), self.fresh[self.split.counted])
         return self._raw
 
-    def first(self) -> ir.Value:
+    def first(self) -> Value:
         """The number of the core's first step."""
         if self._first is None:
             self._first = self._static_first() if self.split.static_steps is not None else self._dynamic_first()
         return self._first
 
-    def last(self) -> ir.Value:
+    def last(self) -> Value:
         """The number of the core's last step."""
         if self._last is None:
             self._last = self._static_last() if self.split.static_steps is not None else self._dynamic_last()
         return self._last
 
-    def bound(self, axis: int) -> ir.Value:
+    def bound(self, axis: int) -> Value:
         """The bound of an original shared or fused dimension."""
         static = self.split.grid[axis].bound
-        return _constant(static) if static is not None else self._entry(_index(self.table.bound_at(axis)))
+        return scalars.constant(static) if static is not None else self._entry(scalars.index(self.table.bound_at(axis)))
 
     @property
     def _counted_axes(self) -> frozenset[int]:
         return frozenset(self.split.axes + self.split.fused)
 
-    def _static_first(self) -> ir.Value:
+    def _static_first(self) -> Value:
         # first(core) = core * ceil(n/2) on two cores, core * q + min(core, r) on more, n = cores * q + r
         share = self.split.partitioned_grid[self.split.counted].bound
         if not self.guarded or self.split.cores == 2:
-            return arith.muli(self.fresh[0], _constant(share or 0))
+            return scalars.multiply(self.fresh[0], scalars.constant(share or 0))
         quotient, remainder = divmod(self.split.static_steps or 0, self.split.cores)
-        even_part = arith.muli(self.fresh[0], _constant(quotient))
-        first = arith.addi(even_part, arith.minsi(self.fresh[0], _constant(remainder)))
-        return arith.muli(first, _constant(self.split.fused_steps))
+        even_part = scalars.multiply(self.fresh[0], scalars.constant(quotient))
+        first = scalars.add(even_part, scalars.minimum(self.fresh[0], scalars.constant(remainder)))
+        return scalars.multiply(first, scalars.constant(self.split.fused_steps))
 
-    def _static_last(self) -> ir.Value:
+    def _static_last(self) -> Value:
         steps, fused = self.split.static_steps or 0, self.split.fused_steps
         if self.split.cores == 2:
-            return _constant(steps * fused - 1)
+            return scalars.constant(steps * fused - 1)
         quotient, remainder = divmod(steps, self.split.cores)
-        longer = arith.cmpi(arith.CmpIPredicate.slt, self.fresh[0], _constant(remainder))
-        length = arith.select(longer, _constant((quotient + 1) * fused - 1), _constant(quotient * fused - 1))
-        return arith.addi(self.first(), length)
+        longer = scalars.compare("slt", self.fresh[0], scalars.constant(remainder))
+        length = scalars.select(
+            longer, scalars.constant((quotient + 1) * fused - 1), scalars.constant(quotient * fused - 1)
+        )
+        return scalars.add(self.first(), length)
 
-    def _dynamic_first(self) -> ir.Value:
+    def _dynamic_first(self) -> Value:
         if self.table.firsts:
-            core = arith.index_cast(ir.IndexType.get(), self.fresh[0])
-            return self._entry(arith.addi(core, _index(self.table.first_at)) if self.table.first_at else core)
-        return arith.muli(self.fresh[0], _iteration_bound(self.split.counted))
+            core = scalars.to_index(self.fresh[0])
+            return self._entry(scalars.add(core, scalars.index(self.table.first_at)) if self.table.first_at else core)
+        return scalars.multiply(self.fresh[0], scalars.iteration_bound(self.split.counted))
 
-    def _dynamic_last(self) -> ir.Value:
+    def _dynamic_last(self) -> Value:
         if not self.table.firsts:
-            return self._entry(_index(0))
-        core = arith.index_cast(ir.IndexType.get(), self.fresh[0])
-        return arith.subi(self._entry(arith.addi(core, _index(self.table.first_at + 1))), _constant(1))
+            return self._entry(scalars.index(0))
+        core = scalars.to_index(self.fresh[0])
+        return scalars.subtract(
+            self._entry(scalars.add(core, scalars.index(self.table.first_at + 1))), scalars.constant(1)
+        )
 
-    def _take_apart(self, step: ir.Value, needed: frozenset[int]) -> dict[int, ir.Value]:
+    def _take_apart(self, step: Value, needed: frozenset[int]) -> dict[int, Value]:
         """The indices of the shared and fused dimensions from a step count, innermost first."""
-        values: dict[int, ir.Value] = {}
+        values: dict[int, Value] = {}
         axes = [*self.split.axes, *self.split.fused]
         while len(axes) > 1 and needed & frozenset(axes):
             axis = axes.pop()
             step, values[axis] = self._divide(step, axis)
         return values | {axes[0]: step}
 
-    def _divide(self, step: ir.Value, axis: int) -> tuple[ir.Value, ir.Value]:
+    def _divide(self, step: Value, axis: int) -> tuple[Value, Value]:
         """Quotient and remainder of a step count (>= 0) by a dimension's bound."""
         bound = self.split.grid[axis].bound
         if bound == 1:
-            return step, _constant(0)
+            return step, scalars.constant(0)
         if bound is not None and bound & (bound - 1) == 0:
             shift = bound.bit_length() - 1
-            return arith.shrui(step, _constant(shift)), arith.andi(step, _constant(bound - 1))
+            return scalars.shift_right(step, shift), scalars.mask(step, shift)
         divisor = self.bound(axis)
-        quotient = arith.divsi(step, divisor)
-        return quotient, arith.subi(step, arith.muli(quotient, divisor))
+        quotient = scalars.divide(step, divisor)
+        return quotient, scalars.subtract(step, scalars.multiply(quotient, divisor))
 
-    def _inner_index(self, axis: int, needed: bool) -> ir.Value:
+    def _inner_index(self, axis: int, needed: bool) -> Value:
         index, bound = self.fresh[self.split.position(axis)], self.split.grid[axis].bound
         valid = self.valid() if needed and bound != 1 else None
         if valid is None:
             return index
         if bound is not None:
-            return arith.select(valid, index, _constant(bound - 1))
-        return arith.select(valid, index, arith.subi(_iteration_bound(self.split.position(axis)), _constant(1)))
+            return scalars.select(valid, index, scalars.constant(bound - 1))
+        return scalars.select(
+            valid, index, scalars.subtract(scalars.iteration_bound(self.split.position(axis)), scalars.constant(1))
+        )
 
-    def _entry(self, index: ir.Value) -> ir.Value:
+    def _entry(self, index: Value) -> Value:
         assert self.entries is not None, "the split has no table"
-        return memref.load(self.entries, [index])
-
-
-def _i32() -> ir.Type:
-    return ir.IntegerType.get_signless(32)
-
-
-def _constant(value: int) -> ir.Value:
-    return arith.constant(_i32(), value)
-
-
-def _index(value: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), value)
-
-
-def _iteration_bound(axis: int) -> ir.Value:
-    dim = ir.IntegerAttr.get(_i32(), axis)
-    return ir.Operation.create(ITERATION_BOUND, results=[_i32()], attributes={"dim": dim}).result
+        return scalars.load(self.entries, index)
 
 
 def _table_type(table: Table) -> ir.Type:

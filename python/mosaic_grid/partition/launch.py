@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from mosaic_grid.ir_types import Value
 from mosaic_grid.launch_edit import Kept, replace_kernel
 from mosaic_grid.partition import scalars
 from mosaic_grid.partition.split import I32_MAX, Split
@@ -79,7 +80,7 @@ def _launch_variant(launch: Launch, variant: Variant, ip: ir.InsertionPoint) -> 
     split = variant.split
     bounds = launch.bounds
     steps = None if split.static_steps is not None else _steps(split, bounds)
-    operands: list[Kept | ir.Value] = [Kept(_operand_of(launch, axis)) for axis in split.outer if axis in bounds]
+    operands: list[Kept | Value] = [Kept(_operand_of(launch, axis)) for axis in split.outer if axis in bounds]
     if steps is not None:
         share = scalars.divide(steps, split.cores) if split.even else scalars.ceil_divide(steps, split.cores)
         operands.append(scalars.multiply(share, split.fused_steps))
@@ -99,16 +100,16 @@ def _operand_of(launch: Launch, axis: int) -> int:
     return launch.kernel.dynamic_dimensions.index(axis)
 
 
-def _steps(split: Split, bounds: dict[int, ir.Value]) -> ir.Value:
+def _steps(split: Split, bounds: dict[int, Value]) -> Value:
     """The number of shared steps."""
     static = [split.grid[axis].bound or 1 for axis in split.axes if axis not in bounds]
     dynamic = functools.reduce(scalars.multiply, [bounds[axis] for axis in split.axes if axis in bounds])
     return functools.reduce(scalars.multiply, static, dynamic)
 
 
-def _table(variant: Variant, steps: ir.Value, bounds: dict[int, ir.Value]) -> ir.Value:
+def _table(variant: Variant, steps: Value, bounds: dict[int, Value]) -> Value:
     split, table = variant.split, variant.table
-    entries: list[ir.Value] = []
+    entries: list[Value] = []
     if table.last:
         entries.append(scalars.subtract(scalars.multiply(steps, split.fused_steps), 1))
     if table.firsts:
@@ -123,7 +124,7 @@ def _table(variant: Variant, steps: ir.Value, bounds: dict[int, ir.Value]) -> ir
     return scalars.vector(entries)
 
 
-def _choose(launch: Launch, variants: Sequence[Variant]) -> ir.Value:
+def _choose(launch: Launch, variants: Sequence[Variant]) -> Value:
     """0 for the kernel with the original grid, else 1 + the index of the variant whose largest share is least among those that may run.
 
     Shares are compared as numbers of steps. Where their product wraps, the choice may be the slower one, never a wrong one.
@@ -140,12 +141,12 @@ def _choose(launch: Launch, variants: Sequence[Variant]) -> ir.Value:
     return best
 
 
-def _may_run(launch: Launch, split: Split) -> ir.Value:
+def _may_run(launch: Launch, split: Split) -> Value:
     """Whether every core has a step, and no step count wraps."""
     dynamic = [launch.bounds[axis] for axis in split.dynamic_axes]
     static = [split.grid[axis].bound or 1 for axis in split.axes if axis not in split.dynamic_axes]
-    limit: ir.Value | int = functools.reduce(lambda left, bound: left // max(bound, 1), static, split.step_limit)
-    conditions: list[ir.Value] = []
+    limit: Value | int = functools.reduce(lambda left, bound: left // max(bound, 1), static, split.step_limit)
+    conditions: list[Value] = []
     for bound in dynamic[:-1]:
         # n * m <= limit is n <= limit / m where both are positive
         conditions.append(scalars.compare(bound, "GE", 1))
@@ -157,7 +158,7 @@ def _may_run(launch: Launch, split: Split) -> ir.Value:
     return functools.reduce(scalars.both, conditions)
 
 
-def _largest_share(launch: Launch, variant: Variant, variants: Sequence[Variant]) -> ir.Value:
+def _largest_share(launch: Launch, variant: Variant, variants: Sequence[Variant]) -> Value:
     """The steps of the core that has most of them, over all dimensions that some variant shares."""
     split = variant.split
     steps = _steps(split, launch.bounds)

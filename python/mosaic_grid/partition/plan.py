@@ -65,7 +65,9 @@ def runs_to_share(grid: Sequence[Dimension], cores: int, strategy: Strategy) -> 
             return (*single, *joint)
 
 
-def make_option(grid: Sequence[Dimension], axes: tuple[int, ...], cores: int, facts: Mapping[int, BoundFacts]) -> Option:
+def make_option(
+    grid: Sequence[Dimension], axes: tuple[int, ...], cores: int, facts: Mapping[int, BoundFacts]
+) -> Option:
     """The split of `axes`, with what the facts about their bounds prove of it. Static bounds need no facts."""
     known = [_facts_of(grid[axis], facts.get(axis)) for axis in axes]
     low, high, divisor = 1, 1, 1

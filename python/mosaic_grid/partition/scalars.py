@@ -7,71 +7,84 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from mosaic_grid.ir_types import Value
 
-def constant(value: int) -> ir.Value:
+
+def constant(value: int) -> Value:
     """`value` as a `tensor<i32>`."""
     kind = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
     attribute = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, value))
-    return stablehlo.constant(attribute)
+    result: Value = stablehlo.constant(attribute)
+    return result
 
 
-def add(a: ir.Value, b: ir.Value | int) -> ir.Value:
+def add(a: Value, b: Value | int) -> Value:
     """`a + b`."""
-    return stablehlo.add(a, _value(b))
+    result: Value = stablehlo.add(a, _value(b))
+    return result
 
 
-def subtract(a: ir.Value, b: ir.Value | int) -> ir.Value:
+def subtract(a: Value, b: Value | int) -> Value:
     """`a - b`."""
-    return stablehlo.subtract(a, _value(b))
+    result: Value = stablehlo.subtract(a, _value(b))
+    return result
 
 
-def multiply(a: ir.Value, b: ir.Value | int) -> ir.Value:
+def multiply(a: Value, b: Value | int) -> Value:
     """`a * b`; nothing is emitted for a factor of one."""
-    return a if b == 1 else stablehlo.multiply(a, _value(b))
+    result: Value = a if b == 1 else stablehlo.multiply(a, _value(b))
+    return result
 
 
-def divide(a: ir.Value, b: ir.Value | int) -> ir.Value:
+def divide(a: Value, b: Value | int) -> Value:
     """`a / b`, rounded towards zero."""
-    return stablehlo.divide(a, _value(b))
+    result: Value = stablehlo.divide(a, _value(b))
+    return result
 
 
-def ceil_divide(a: ir.Value, b: int) -> ir.Value:
+def ceil_divide(a: Value, b: int) -> Value:
     """`ceil(a / b)` for a >= 1, without the overflow of `a + b - 1`."""
     return add(divide(subtract(a, 1), b), 1)
 
 
-def minimum(a: ir.Value, b: ir.Value | int) -> ir.Value:
+def minimum(a: Value, b: Value | int) -> Value:
     """The smaller one."""
-    return stablehlo.minimum(a, _value(b))
+    result: Value = stablehlo.minimum(a, _value(b))
+    return result
 
 
-def maximum(a: ir.Value, b: ir.Value | int) -> ir.Value:
+def maximum(a: Value, b: Value | int) -> Value:
     """The larger one."""
-    return stablehlo.maximum(a, _value(b))
+    result: Value = stablehlo.maximum(a, _value(b))
+    return result
 
 
-def compare(a: ir.Value, direction: str, b: ir.Value | int) -> ir.Value:
+def compare(a: Value, direction: str, b: Value | int) -> Value:
     """`a < b` and so on as a `tensor<i1>`; `direction` is StableHLO's: LT, LE, GT, GE, EQ, NE."""
-    return stablehlo.compare(a, _value(b), stablehlo.ComparisonDirectionAttr.get(direction))
+    result: Value = stablehlo.compare(a, _value(b), stablehlo.ComparisonDirectionAttr.get(direction))
+    return result
 
 
-def both(a: ir.Value, b: ir.Value) -> ir.Value:
+def both(a: Value, b: Value) -> Value:
     """Logical and."""
-    return stablehlo.and_(a, b)
+    result: Value = stablehlo.and_(a, b)
+    return result
 
 
-def select(condition: ir.Value, a: ir.Value | int, b: ir.Value | int) -> ir.Value:
+def select(condition: Value, a: Value | int, b: Value | int) -> Value:
     """`a` where the condition holds, else `b`."""
-    return stablehlo.select(condition, _value(a), _value(b))
+    result: Value = stablehlo.select(condition, _value(a), _value(b))
+    return result
 
 
-def vector(values: Sequence[ir.Value]) -> ir.Value:
+def vector(values: Sequence[Value]) -> Value:
     """The scalars as one `tensor<Nxi32>`."""
     element = ir.IntegerType.get_signless(32)
     one = ir.RankedTensorType.get([1], element)
     parts = [stablehlo.reshape(one, value) for value in values]
-    return parts[0] if len(parts) == 1 else stablehlo.concatenate(parts, dimension=0)
+    result: Value = parts[0] if len(parts) == 1 else stablehlo.concatenate(parts, dimension=0)
+    return result
 
 
-def _value(value: ir.Value | int) -> ir.Value:
+def _value(value: Value | int) -> Value:
     return constant(value) if isinstance(value, int) else value

@@ -15,7 +15,6 @@ from mosaic_grid.symbolic.choice import (
     maximum,
     minimum,
     negation,
-    select,
     sign,
 )
 from mosaic_grid.symbolic.division import ceildiv, floordiv, mod, truncdiv, truncrem
@@ -34,6 +33,7 @@ from mosaic_grid.symbolic.facts import (
 )
 from mosaic_grid.symbolic.nodes import Const, Expr, Load, Origin, Param, Relation
 from mosaic_grid.symbolic.ranges import Range, may_wrap, type_range
+from mosaic_grid.symbolic.selection import select
 from mosaic_grid.symbolic.substitute import substitute
 
 __all__ = [

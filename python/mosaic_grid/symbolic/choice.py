@@ -1,9 +1,8 @@
-"""Minimum, maximum, comparisons, truth values and selection, with the chains by which JAX spells floored division."""
+"""Minimum, maximum, comparisons and truth values."""
 
 from __future__ import annotations
 
 from mosaic_grid.symbolic.arith import linear_parts, neg, sub
-from mosaic_grid.symbolic.floored import floored_quotient, floored_remainder
 from mosaic_grid.symbolic.nodes import (
     BOOL,
     Absolute,
@@ -14,7 +13,6 @@ from mosaic_grid.symbolic.nodes import (
     Junction,
     Not,
     Relation,
-    Select,
     settled,
 )
 from mosaic_grid.symbolic.quotients import Mod
@@ -207,30 +205,3 @@ def _bounds_below(x: Expr, a: Expr) -> bool:
     # x % k <= x, x >= 0
     larger = x.a if isinstance(x, Mod) and x.a.range.lo >= 0 else x
     return x.range.lo >= 0 and sub(a, larger).range.lo >= 0
-
-
-def select(condition: Expr, then: Expr, other: Expr) -> Expr:
-    """`then` where the truth value `condition` is 1, else `other`."""
-    if isinstance(condition, Const):
-        return then if condition.value else other
-    if then == other:
-        return then
-    match condition, then, other:
-        case _, Const(1), Const(0):
-            return condition
-        case _, Const(0), Const(1):
-            return negation(condition)
-        case Not(inner), _, _:
-            return select(inner, other, then)
-        case Compare("<" | "<=", a, b), _, _ if (then, other) in ((a, b), (b, a)):
-            # a < b ? a : b  =  min(a, b)
-            return minimum(a, b) if then == a else maximum(a, b)
-        case Compare(">" | ">=", a, b), _, _ if (then, other) in ((a, b), (b, a)):
-            return maximum(a, b) if then == a else minimum(a, b)
-        case Compare("==", a, b), _, _ if (then, other) in ((a, b), (b, a)):
-            # a == b ? a : b  =  b
-            return other
-        case Compare("!=", a, b), _, _ if (then, other) in ((a, b), (b, a)):
-            return then
-    floored = floored_quotient(condition, then, other) or floored_remainder(condition, then, other)
-    return floored or settled(Select(condition, then, other))

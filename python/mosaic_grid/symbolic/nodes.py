@@ -1,6 +1,6 @@
 """Expressions over mathematical integers: immutable nodes that know their range and a divisor of all their values.
 
-The functions of `arith`, `division` and `choice` build them and simplify; a constructor used directly doesn't.
+The functions of `arith`, `division`, `choice` and `selection` build them and simplify; a bare constructor doesn't.
 Machine arithmetic appears in one node only, `Wrap`. Truth values are the integers 0 and 1.
 """
 

@@ -13,7 +13,6 @@ from mosaic_grid.symbolic.choice import (
     maximum,
     minimum,
     negation,
-    select,
 )
 from mosaic_grid.symbolic.division import floordiv, mod, truncdiv, truncrem
 from mosaic_grid.symbolic.nodes import (
@@ -32,6 +31,7 @@ from mosaic_grid.symbolic.nodes import (
     Wrap,
 )
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod, TruncDiv, TruncRem
+from mosaic_grid.symbolic.selection import select
 
 
 def substitute(expr: Expr, replacement: Callable[[Expr], Expr | None]) -> Expr:

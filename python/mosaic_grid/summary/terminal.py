@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mosaic_grid import summary_plain as words
-from mosaic_grid.summary_facts import LaunchSummary, Summary, WindowSummary
+from mosaic_grid.summary import plain as words
+from mosaic_grid.summary.facts import LaunchSummary, Summary, WindowSummary
 from mosaic_grid.targets import Target
 
 if TYPE_CHECKING:
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 _LABEL = 8
 
 
-def render_rich(summary: Summary, console: Console) -> None:
-    """Prints a summary to a rich console."""
+def render_rich(summary: Summary, console: Console, name: str = "") -> None:
+    """Prints a summary to a rich console, after a heading with the program's name if it is given."""
     from rich.text import Text
 
-    if not summary.launches:
+    if name:
+        console.print(Text(name, style="bold cyan").append(f": {words.contents_text(summary)}\n", style="default"))
+    elif not summary.launches:
         console.print(Text(words.nothing_text(summary)))
     for number, launch in enumerate(summary.launches):
         if number:
@@ -58,7 +60,7 @@ def _operands(launch: LaunchSummary) -> Table:
     """Windows, prefetch operands and scratch: a row each, details under the block and under the index map."""
     table = _table()
     table.add_column(style="cyan", no_wrap=True, min_width=_LABEL)
-    table.add_column(overflow="fold", max_width=18)
+    table.add_column(overflow="fold", max_width=22)
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
     for window in launch.windows:

@@ -53,8 +53,9 @@ class Buffer:
 class WindowSummary:
     """A window: `role` is `in` or `out` with its `number` among those, or `window` where no launch tells.
 
-    `block` is what the pipeline moves, `seen` what the kernel sees of it (without squeezed dimensions); they are the same
-    for an operand that is handed over `whole`. `operand` is the array in the outer program, `None` for a bare kernel.
+    `block` is what the pipeline moves, `seen` what the kernel sees of it (without squeezed dimensions); they are the
+    same for an operand that is handed over `whole`. `operand` is the array in the outer program, `None` for a bare
+    kernel.
     `index_map` is a text for each dimension, in elements if `padding` (low and high, as text) is not `None`.
     `alias` says which operand's memory an output reuses.
     """

@@ -7,36 +7,28 @@ import dataclasses
 from collections.abc import Callable, Iterator
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
 
 from mosaic_grid import memory
-from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.kernel import Opaque, grid_indices, index_map, moves, prefetch_names
+from mosaic_grid.dataflow.kernel import grid_indices, prefetch_names
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.dataflow.unknowns import origin_of
 from mosaic_grid.diagnostics import place_of
 from mosaic_grid.errors import Place
-from mosaic_grid.program import VERSION, Kernel, Launch, Program, Window
-from mosaic_grid.summary_cores import cores_of, idle_cores_warning
-from mosaic_grid.summary_facts import Array, Buffer, DimensionSummary, LaunchSummary, Summary, WindowSummary
-from mosaic_grid.summary_plain import render_plain
-from mosaic_grid.summary_rich import render_rich
+from mosaic_grid.program import VERSION, Kernel, Launch, Program
+from mosaic_grid.summary.cores import cores_of
+from mosaic_grid.summary.facts import DimensionSummary, LaunchSummary, Summary, WindowSummary
+from mosaic_grid.summary.windows import buffer_of, name_of, window_summary, with_operands
 from mosaic_grid.targets import Target
 
-__all__ = ["LaunchSummary", "Summary", "idle_cores_warning", "render_plain", "render_rich", "summarize"]
-
-ALIASES = "output_operand_aliases"
 _TENSOR_CORE = "tc"
 # the first operation of a kernel that has a place is near its beginning, or there is none
 _LOOKED_AT = 1000
-# an index of more nodes than this isn't read but skipped
-_READABLE = 24
 
 
 def summarize(
     program: Program, target: Target | None = None, selects: Callable[[str], bool] = lambda name: True
 ) -> Summary:
-    """What there is to say of a program, `selects` picking kernels by name; without a target, for a chip with two cores.
+    """What there is to say of a program, `selects` picking kernels by name; no target stands for a chip with two cores.
 
     Launches that look alike are one. Raises `ProgramError` for a program whose parts don't fit together.
     """
@@ -88,7 +80,7 @@ class _Reader:
         return dataclasses.replace(
             summary,
             grid=tuple(self._bounded(axis, d, launch) for axis, d in enumerate(summary.grid)),
-            windows=_with_operands(summary.windows, launch),
+            windows=with_operands(summary.windows, launch),
             launches=1,
             launched_at=at,
             warn_at=(summary.warn_at or at) if in_dump else (at or summary.place),
@@ -114,7 +106,7 @@ def _kernel_summary(kernel: Kernel, cores: int) -> LaunchSummary:
     place = place_of(location) if location else None
     named = location is not None and not isinstance(location, ir.FileLineColLoc)
     attributes = kernel.module.attributes
-    windows = [_window_summary(kernel, window, k, indices) for k, window in enumerate(kernel.windows)]
+    windows = [window_summary(kernel, window, k, indices) for k, window in enumerate(kernel.windows)]
     return LaunchSummary(
         symbol=kernel.symbol,
         name=kernel.name,
@@ -123,8 +115,8 @@ def _kernel_summary(kernel: Kernel, cores: int) -> LaunchSummary:
         place=place,
         grid=grid,
         windows=tuple(windows),
-        prefetch=tuple(map(_buffer, kernel.prefetch, prefetch_names(kernel))),
-        scratch=tuple(_buffer(a, _name(a, f"scratch{k}")) for k, a in enumerate(kernel.scratch)),
+        prefetch=tuple(map(buffer_of, kernel.prefetch, prefetch_names(kernel))),
+        scratch=tuple(buffer_of(a, name_of(a, f"scratch{k}")) for k, a in enumerate(kernel.scratch)),
         vmem=_bytes_in(memory.VMEM, kernel, windows),
         smem=_bytes_in(memory.SMEM, kernel, windows),
         cores=cores_of(grid, cores) if core_type == _TENSOR_CORE else None,
@@ -132,95 +124,10 @@ def _kernel_summary(kernel: Kernel, cores: int) -> LaunchSummary:
     )
 
 
-def _window_summary(kernel: Kernel, window: Window, number: int, indices: tuple[sym.Expr, ...]) -> WindowSummary:
-    seen = _array(window.type)
-    whole = window.shape is None
-    return WindowSummary(
-        role="window",
-        number=number,
-        name=_name(window.argument, f"arg{number}"),
-        block=seen if window.shape is None else Array(seen.element, window.shape),
-        seen=seen,
-        space=memory.space_of(window.type),
-        whole=whole,
-        operand=None,
-        index_map=() if whole else tuple(map(_index_text, index_map(kernel, window, indices) or ())),
-        padding=None if window.kind is None else str(window.kind).partition("<")[2].removesuffix(">"),
-        buffers=memory.buffers_of(window, not whole and moves(kernel, window)),
-        alias="",
-    )
-
-
-def _with_operands(windows: tuple[WindowSummary, ...], launch: Launch) -> tuple[WindowSummary, ...]:
-    """The windows as inputs and outputs of a launch; as they are where the numbers don't fit."""
-    first = len(launch.bounds) + launch.kernel.prefetch_count
-    inputs, outputs = list(launch.op.operands)[first:], list(launch.op.results)
-    if len(inputs) + len(outputs) != len(windows):
-        return windows
-    roles = [("in", k, value, "") for k, value in enumerate(inputs)]
-    aliases = _aliases(launch.op)
-    for k, value in enumerate(outputs):
-        operand = aliases.get(k)
-        # the operands are bounds, then prefetch operands, then inputs
-        alias = "" if operand is None else f"in {operand - first}" if operand >= first else f"operand {operand}"
-        roles.append(("out", k, value, alias))
-    return tuple(
-        dataclasses.replace(window, role=role, number=number, operand=_array(value.type), alias=alias)
-        for window, (role, number, value, alias) in zip(windows, roles, strict=True)
-    )
-
-
-def _aliases(call: ir.Operation) -> dict[int, int]:
-    """The operand whose memory each output reuses, by number of output."""
-    listed = list(ir.ArrayAttr(call.attributes[ALIASES])) if ALIASES in call.attributes else []
-    aliases = [stablehlo.OutputOperandAlias(alias) for alias in listed]
-    return {next(iter(alias.output_tuple_indices), 0): alias.operand_index for alias in aliases}
-
-
 def _bytes_in(space: str, kernel: Kernel, windows: list[WindowSummary]) -> int:
     copies = [(window.type, summary.buffers) for window, summary in zip(kernel.windows, windows, strict=True)]
     others = [(ir.MemRefType(argument.type), 1) for argument in (*kernel.prefetch, *kernel.scratch)]
     return sum(memory.bytes_of(kind) * count for kind, count in copies + others if memory.space_of(kind) == space)
-
-
-def _buffer(argument: ir.BlockArgument, name: str) -> Buffer:
-    kind = ir.MemRefType(argument.type)
-    return Buffer(name, _array(kind), memory.space_of(kind))
-
-
-def _array(kind: ir.Type) -> Array:
-    if not isinstance(kind, ir.ShapedType):
-        return Array(str(kind), ())
-    shape = [None if kind.is_dynamic_dim(axis) else kind.get_dim_size(axis) for axis in range(kind.rank)]
-    return Array(str(kind.element_type).removeprefix("!tpu."), tuple(shape))
-
-
-def _name(argument: ir.BlockArgument, otherwise: str) -> str:
-    """The argument's name in the user's function."""
-    location = argument.location
-    return location.name_str if isinstance(location, ir.NameLoc) and location.name_str else otherwise
-
-
-def _index_text(index: sym.Expr) -> str:
-    """An index as text; `f(i, table[j])` for a function of these that can't be told, or is too long to be read."""
-    if index.size <= _READABLE and not any(isinstance(node, Opaque) for node in _nodes(index)):
-        return str(index)
-    return f"f({', '.join(dict.fromkeys(map(str, _sources(index))))})"
-
-
-def _nodes(expr: sym.Expr) -> Iterator[sym.Expr]:
-    yield expr
-    for arg in expr.args:
-        yield from _nodes(arg)
-
-
-def _sources(expr: sym.Expr) -> Iterator[sym.Expr]:
-    """The grid indices and loads that an expression is made of."""
-    if isinstance(expr, sym.Param) or (isinstance(expr, sym.Load) and not isinstance(expr, Opaque)):
-        yield expr
-        return
-    for arg in expr.args:
-        yield from _sources(arg)
 
 
 def _core_type(kernel: Kernel) -> str:
@@ -248,7 +155,7 @@ def _first_location(kernel: Kernel) -> ir.Location | None:
 def _found(program: Program) -> str:
     """What a program without a kernel holds: functions and custom calls."""
     if program.kernels:
-        return f"{len(program.kernels)} kernel(s), none of this name: {', '.join(k.name for k in program.kernels.values())}"
+        return f"kernels of other names: {', '.join(dict.fromkeys(k.name for k in program.kernels.values()))}"
     functions, calls = 0, collections.Counter[str]()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
@@ -260,4 +167,6 @@ def _found(program: Program) -> str:
 
     program.module.walk(visit)
     told = ", ".join(f"{name} ({count})" for name, count in calls.items())
-    return f"{functions} function{'' if functions == 1 else 's'}, {f'custom calls: {told}' if told else 'no custom call'}"
+    return f"{functions} function{'' if functions == 1 else 's'}, " + (
+        f"custom calls: {told}" if told else "no custom call"
+    )

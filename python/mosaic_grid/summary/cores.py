@@ -1,8 +1,8 @@
 """How many cores run a kernel.
 
-The rule was read from what libtpu 0.0.50 does with some three hundred kernels: where one device has two cores, both run a
-kernel if some `parallel` or `core_parallel` dimension has a static bound of at least two. A `core_parallel` bound that
-differs from the number of cores is refused by libtpu, a dynamic one by JAX.
+The rule was read from what libtpu 0.0.50 does with some three hundred kernels: where one device has two cores, both run
+a kernel if some `parallel` or `core_parallel` dimension has a static bound of at least two. A `core_parallel` bound
+that differs from the number of cores is refused by libtpu, a dynamic one by JAX.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from mosaic_grid import symbolic as sym
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.grid import Semantics
-from mosaic_grid.summary_facts import Cores, DimensionSummary, LaunchSummary
+from mosaic_grid.summary.facts import Cores, DimensionSummary, LaunchSummary
 from mosaic_grid.targets import Target
 
 IDLE_CORES = "idle-cores"

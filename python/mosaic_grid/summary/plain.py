@@ -5,18 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mosaic_grid.summary_cores import bound_text, chip_name
-from mosaic_grid.summary_facts import Buffer, Cores, DimensionSummary, LaunchSummary, Summary, WindowSummary
+from mosaic_grid.summary.cores import bound_text, chip_name
+from mosaic_grid.summary.facts import Buffer, Cores, DimensionSummary, LaunchSummary, Summary, WindowSummary
 from mosaic_grid.targets import Target
 
 _CORE_TYPES = {"tc": "TensorCore"}
 
 
-def render_plain(summary: Summary) -> str:
-    """The text of a summary, with a line break at its end."""
+def render_plain(summary: Summary, name: str = "") -> str:
+    """The text of a summary with a line break at its end, after a heading with the program's name if it is given."""
+    heading = [f"program {name}: {contents_text(summary)}\n"] if name else []
     if not summary.launches:
-        return f"{nothing_text(summary)}\n"
-    return "\n".join("".join(f"{line}\n" for line in _launch(launch, summary.target)) for launch in summary.launches)
+        return heading[0] if name else f"{nothing_text(summary)}\n"
+    kernels = ("".join(f"{line}\n" for line in _launch(launch, summary.target)) for launch in summary.launches)
+    return "\n".join([*heading, *kernels])
+
+
+def contents_text(summary: Summary) -> str:
+    """How many kernels and launches a program has."""
+    if not summary.launches:
+        return nothing_text(summary)
+    kernels = len({launch.symbol for launch in summary.launches})
+    launches = sum(launch.launches for launch in summary.launches)
+    return f"{_count(kernels, 'kernel')}, {_count(launches, 'launch', 'launches')}"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
 def nothing_text(summary: Summary) -> str:
@@ -72,14 +87,14 @@ def grid_text(launch: LaunchSummary) -> str:
     if None in bounds:
         return text
     steps = math.prod(bound or 0 for bound in bounds)
-    return f"{text}, {steps} step{'' if steps == 1 else 's'}"
+    return f"{text}, {_count(steps, 'step')}"
 
 
 def dimension_text(dimension: DimensionSummary) -> str:
     """A dimension's index, semantics and bound."""
     head = f"{dimension.index}, {dimension.semantics.value}, "
     if dimension.bound is not None:
-        return f"{head}{dimension.bound} step{'' if dimension.bound == 1 else 's'}"
+        return f"{head}{_count(dimension.bound, 'step')}"
     bound = bound_text(dimension)
     return f"{head}dynamic: {bound}" if bound else f"{head}dynamic"
 
@@ -107,13 +122,13 @@ def shape_text(window: WindowSummary) -> str:
 
 def index_map_text(window: WindowSummary) -> str:
     """The index map's results as a tuple."""
-    text = f"({', '.join(window.index_map)}{',' if len(window.index_map) == 1 else ''})"
+    text = f"({', '.join(window.index_map)})"
     return text if window.padding is None else f"{text} in elements (padding {window.padding})"
 
 
 def copies_text(window: WindowSummary) -> str:
     """How many buffers the window has."""
-    return f"{window.buffers} buffer{'' if window.buffers == 1 else 's'}"
+    return _count(window.buffers, "buffer")
 
 
 def buffer_text(buffer: Buffer) -> str:

@@ -1,0 +1,68 @@
+"""What the steps of a grid leave behind for each other, where some dimensions are shared between cores.
+
+A core runs every step of the other dimensions for its share of the split ones. What a step leaves in memory, then, may be
+used by the steps that have the same indices in all dimensions up to the last split one, for these run on the same core in the
+same order as before; by no other step. That is proved by two walks: over the first step of such a run, where the
+indices of all inner dimensions are 0, starting with nothing written; and over any step, starting with what the first has
+written. Every read must find its memory written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from jaxlib.mlir import ir
+
+from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.memory import Root, View, whole
+from mosaic_grid.dataflow.scalars import Scalars, grid_index, is_stable
+from mosaic_grid.dataflow.step import Findings, Step
+from mosaic_grid.dataflow.step_state import State, Written
+from mosaic_grid.program import Kernel
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """What the two walks found; `later` is `first` where the inner dimensions have one step only."""
+
+    first: Findings
+    later: Findings
+
+    @property
+    def walks(self) -> tuple[Findings, ...]:
+        """Each walk once."""
+        return (self.first,) if self.later is self.first else (self.first, self.later)
+
+
+def follow(kernel: Kernel, last_split: int) -> Steps:
+    """Walks over the steps of a kernel whose body is one block; dimensions after `last_split` are the inner ones."""
+    first = _walk(kernel, State(), set(range(last_split + 1, len(kernel.grid))))
+    if all(dimension.bound == 1 for dimension in kernel.grid[last_split + 1 :]):
+        return Steps(first.found, first.found)
+    return Steps(first.found, _walk(kernel, _kept(first.state), set()).found)
+
+
+def _walk(kernel: Kernel, state: State, at_zero: set[int]) -> Step:
+    scalars = Scalars(dimension.bound for dimension in kernel.grid)
+    arguments = list(kernel.arguments)
+    views: dict[ir.Value, View] = {}
+    for number, argument in enumerate(arguments):
+        if number < len(kernel.grid):
+            index = sym.constant(0) if number in at_zero else grid_index(number, kernel.grid[number].bound)
+            scalars.set({argument: index})
+        elif isinstance(argument.type, ir.MemRefType):
+            views[argument] = whole(Root(number, tuple(argument.type.shape)))
+    step = Step(scalars, state, views)
+    step.walk(kernel.body.regions[0].blocks[0])
+    step.finish()
+    return step
+
+
+def _kept(state: State) -> State:
+    """What later steps may rely on: boxes, and conditions, that mean the same to them."""
+    return State({root: tuple(w for w in written if _means_the_same(w)) for root, written in state.writes.items()})
+
+
+def _means_the_same(written: Written) -> bool:
+    spans = all(is_stable(span.start) and is_stable(span.size) for span in written.box)
+    return spans and all(is_stable(guard) for guard in written.guards)

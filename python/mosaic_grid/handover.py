@@ -1,0 +1,106 @@
+"""What a step of a split dimension would hand to another step: scratch, other memory it changes, copies under way."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+
+from mosaic_grid.dataflow.freshness import Steps
+from mosaic_grid.dataflow.memory import PRNG, Root
+from mosaic_grid.dataflow.scalars import GRID_INDEX
+from mosaic_grid.dataflow.step import Access
+from mosaic_grid.objections import Objection
+from mosaic_grid.sharing import Sharing, has_blocks, is_own_memory, is_semaphore
+from mosaic_grid.symbolic.nodes import Compare, Const, Junction, Param
+
+CARRIED = "carried-scratch"
+
+
+def carried_state(sharing: Sharing, steps: Steps, private: Collection[int]) -> Iterator[Objection]:
+    """Memory that a step may read before it, or a step before it on the same core for the same index, has written it.
+
+    The outputs `private`, whose blocks belong to one index of the split dimensions each, are left out: a block starts
+    with undefined contents.
+    """
+    written = {access.root for found in steps.walks for access in found.writes}
+    reported: set[Root] = set()
+    for found in steps.walks:
+        for access, before in found.uncovered:
+            root = access.root
+            if root in reported or root not in written or not _is_kept(sharing, root, private):
+                continue
+            reported.add(root)
+            yield _explained(sharing, steps, access, before if found is steps.first else None)
+    yield from _shared_scratch(sharing, steps)
+
+
+def unfinished_copies(sharing: Sharing, steps: Steps) -> Iterator[Objection]:
+    """Semaphores of the kernel whose count may differ between the begin and the end of a step."""
+    reported: set[Root] = set()
+    for root, op in steps.later.unmatched:
+        if root.argument is None or root in reported:
+            continue
+        reported.add(root)
+        name = sharing.name(root.argument)
+        reason = f"can't show that each copy or signal on {name} is waited for in the step that starts it"
+        yield Objection(reason, op.location, False, CARRIED)
+
+
+def _is_kept(sharing: Sharing, root: Root, private: Collection[int]) -> bool:
+    """Whether memory outlives a step, on the core, and isn't judged by where it lies in an array."""
+    if root is PRNG:
+        return True
+    if root.argument is None:
+        return False
+    argument = sharing.kernel.arguments[root.argument]
+    if is_semaphore(argument) or not is_own_memory(argument) or root.argument in private:
+        return False
+    if sharing.first_window + sharing.inputs <= root.argument < sharing.first_scratch:
+        return has_blocks(sharing.kernel.windows[root.argument - sharing.first_window])
+    return True
+
+
+def _explained(sharing: Sharing, steps: Steps, access: Access, before: Sequence[Access] | None) -> Objection:
+    """`before` are the writes that come before the read in the first step; None where it is a later step that reads."""
+    dimension = sharing.axes[-1]
+    name = "the random number generator's state" if access.root.argument is None else sharing.name(access.root.argument)
+    location = access.op.location
+    sure = before is not None and not access.guards
+    if sure and before:
+        axes = [_only_at_zero(write, sharing) for write in before]
+        if axes[0] is not None and len(set(axes)) == 1:
+            k = axes[0]
+            reason = f"{name} is initialised only where grid index {k} is 0, so its value crosses dimension {k}"
+            return Objection(reason, location, True, CARRIED)
+    if sure and not before and _written_always(steps, access.root):
+        reason = f"{name} is read before it is written, so its value crosses dimension {dimension}"
+        return Objection(reason, location, True, CARRIED)
+    reason = f"can't show that {name} is written before it is read within one step of dimension {dimension}"
+    return Objection(reason, location, False, CARRIED)
+
+
+def _only_at_zero(write: Access, sharing: Sharing) -> int | None:
+    """The dimension, up to the last split one, whose index must be 0 for this write to run."""
+    literals = itertools.chain.from_iterable(
+        guard.operands if isinstance(guard, Junction) and guard.every else (guard,) for guard in write.guards
+    )
+    for literal in literals:
+        match literal:
+            case Compare("==" | "<=", Param(name), Const(0)) if name.startswith(GRID_INDEX):
+                return int(name.removeprefix(GRID_INDEX))
+    return None
+
+
+def _written_always(steps: Steps, root: Root) -> bool:
+    return any(access.root == root and not access.guards for found in steps.walks for access in found.writes)
+
+
+def _shared_scratch(sharing: Sharing, steps: Steps) -> Iterator[Objection]:
+    """Scratch outside a core's own memory: nothing says that every core has one."""
+    used = {access.root.argument: access for found in steps.walks for access in (*found.reads, *found.writes)}
+    for number in range(sharing.first_scratch, len(sharing.kernel.arguments)):
+        if number in used and not is_own_memory(sharing.kernel.arguments[number]):
+            reason = f"{sharing.name(number)} lies in memory that the cores share"
+            yield Objection(reason, used[number].op.location, False, CARRIED)
+
+

@@ -1,0 +1,115 @@
+"""Whether dimensions of a kernel's grid may be shared between cores: what speaks against it, and what is taken on trust.
+
+Each core runs its share of the split dimensions, and every step of the others. A kernel stands in the way of that where it
+looks at other cores, hands something from one step of a split dimension to another, or writes one place from two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxlib.mlir import ir
+
+from mosaic_grid import backend_config
+from mosaic_grid.dataflow.effects import Effect, effect_of, leaves_the_core
+from mosaic_grid.dataflow.freshness import Steps, follow
+from mosaic_grid.handover import carried_state, unfinished_copies
+from mosaic_grid.objections import Assumption, Judgement, Objection
+from mosaic_grid.program import Kernel, Launch
+from mosaic_grid.sharing import Sharing
+
+__all__ = ["Assumption", "Judgement", "Objection", "assumptions", "judge", "objections"]
+
+
+def objections(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> tuple[Objection, ...]:
+    """What speaks against sharing the grid's dimensions `axes` between cores; nothing where they may be shared.
+
+    `axes` are neighbours, in order. `launches` are those of `kernel`: with several, each must allow it.
+    """
+    return judge(kernel, axes, launches).objections
+
+
+def assumptions(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> tuple[Assumption, ...]:
+    """What isn't proved but taken from the author's word that the dimensions are parallel."""
+    return judge(kernel, axes, launches).assumptions
+
+
+def judge(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> Judgement:
+    """Both answers at once. Raises `ProgramError` for a kernel whose parts don't fit together."""
+    effects = [*_of_the_launches(launches), *_of_the_body(kernel)]
+    if effects:
+        return Judgement(tuple(effects))
+    steps = follow(kernel, max(axes))
+    unknown = [op for found in steps.walks for op in found.unknown]
+    if unknown:
+        return Judgement(tuple(_not_followed(op) for op in dict.fromkeys(unknown)))
+    return _of_the_memory(kernel, axes, launches, steps)
+
+
+def _of_the_memory(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], steps: Steps) -> Judgement:
+    from mosaic_grid.races import races  # isl is loaded only when a question needs it
+
+    sharing = Sharing.of(kernel, axes, launches)
+    races_found = races(sharing, steps)
+    handed_over = [*carried_state(sharing, steps, races_found.private), *unfinished_copies(sharing, steps)]
+    against = [*handed_over, *races_found.objections]
+    trusted = [a for a in races_found.assumptions]
+    unsaid = [axis for axis in axes if not kernel.grid[axis].is_parallel]
+    if unsaid:
+        # nobody gave a word that could be taken
+        reason = f"grid dimension {unsaid[0]} is {kernel.grid[unsaid[0]].semantics.value}"
+        against += [Objection(f"{reason}, and {a.claim} isn't proved", a.location, False, a.name) for a in trusted]
+        trusted = []
+    return Judgement(tuple(against), tuple(trusted))
+
+
+def _of_the_launches(launches: Sequence[Launch]) -> list[Objection]:
+    """A launch that says its kernel communicates."""
+    found: list[Objection] = []
+    for launch in launches:
+        config = backend_config.parse(launch.config)[backend_config.SECTION]
+        if config.get("has_communication") or "collective_id" in config:
+            found.append(Objection("the launch says that its kernel communicates", launch.op.location, True, "cross-core"))
+    return found
+
+
+def _of_the_body(kernel: Kernel) -> list[Objection]:
+    """Operations that may not run on several cores, and code whose order can't be followed."""
+    body = kernel.body
+    core = str(body.attributes["tpu.core_type"]) if "tpu.core_type" in body.attributes else "#tpu.core_type<tc>"
+    if core != "#tpu.core_type<tc>":
+        return [Objection(f"the kernel isn't for a TensorCore but for {core}", body.location, True, "cross-core")]
+    if len(body.regions[0].blocks) != 1:
+        return [Objection("the kernel's body has several blocks: their order isn't followed", body.location, False, "unknown-op")]
+    found: list[Objection] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op != body:
+            reason = _reason(op, effect_of(op))
+            if reason is not None:
+                found.append(reason)
+        return ir.WalkResult.ADVANCE
+
+    body.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _reason(op: ir.Operation, effect: Effect) -> Objection | None:
+    match effect:
+        case Effect.CORES:
+            return Objection(f"{op.name} {effect.value}", op.location, True, "cross-core")
+        case Effect.HARDWARE:
+            return Objection(f"{op.name} {effect.value}", op.location, False, "unknown-op")
+        case Effect.UNKNOWN:
+            return _not_followed(op)
+        case Effect.COPY_START | Effect.COPY_WAIT if leaves_the_core(op):
+            return Objection(f"{op.name} copies to or from another device or core", op.location, True, "cross-core")
+        case Effect.SIGNAL | Effect.SEM_WAIT if leaves_the_core(op):
+            return Objection(f"{op.name} signals another device or core", op.location, True, "cross-core")
+    return None
+
+
+def _not_followed(op: ir.Operation) -> Objection:
+    return Objection(f"{op.name} does something to memory that isn't followed", op.location, False, "unknown-op")
+
+

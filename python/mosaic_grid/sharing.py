@@ -1,0 +1,136 @@
+"""A kernel whose grid is to be shared, with its arguments by their roles."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.program import Kernel, Launch, Window
+
+_ALIASES = "output_operand_aliases"
+_WRITES = frozenset({Effect.WRITE, Effect.WRITE_SCATTERED, Effect.COPY_START})
+# where a buffer belongs to one core; the rest is memory that cores share
+_OWN = frozenset({"vmem", "smem", "semaphore_mem"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Alias:
+    """An output that is written over an input; `input` is None for an operand that isn't a window."""
+
+    input: int | None
+    output: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharing:
+    """`axes` are the dimensions that are split; the first `inputs` windows are inputs, the others outputs."""
+
+    kernel: Kernel
+    axes: tuple[int, ...]
+    inputs: int
+    aliases: tuple[Alias, ...]
+
+    @classmethod
+    def of(cls, kernel: Kernel, axes: Sequence[int], launches: Sequence[Launch]) -> Sharing:
+        """Reads the number of outputs, and the aliases, from the launches; without any, from what the body writes."""
+        windows = kernel.windows
+        outputs = max((len(launch.op.results) for launch in launches), default=_outputs_written(kernel))
+        inputs = len(windows) - min(outputs, len(windows))
+        aliases = {alias for launch in launches for alias in _aliases(launch, inputs)}
+        return cls(kernel, tuple(axes), inputs, tuple(sorted(aliases, key=lambda a: a.output)))
+
+    @property
+    def bounds(self) -> tuple[int | None, ...]:
+        """The grid's bounds."""
+        return tuple(dimension.bound for dimension in self.kernel.grid)
+
+    @property
+    def prefix(self) -> range:
+        """The dimensions up to the last split one."""
+        return range(max(self.axes) + 1)
+
+    @property
+    def first_window(self) -> int:
+        """The argument that is the first window."""
+        return len(self.kernel.grid) + self.kernel.prefetch_count
+
+    @property
+    def first_scratch(self) -> int:
+        """The argument that is the first scratch operand."""
+        return len(self.kernel.arguments) - self.kernel.scratch_count
+
+    def name(self, argument: int) -> str:
+        """What a person calls an argument."""
+        if argument < self.first_window:
+            return f"prefetch operand {argument - len(self.kernel.grid)}"
+        window = argument - self.first_window
+        if argument >= self.first_scratch:
+            return f"scratch operand {argument - self.first_scratch} ({_shape_of(self.kernel.arguments[argument])})"
+        return f"input {window}" if window < self.inputs else f"output {window - self.inputs}"
+
+
+def memory_space(argument: ir.Value) -> str:
+    """Where a memref lives: `vmem`, `smem`, `hbm`, `any`, ...; `vmem` where it doesn't say."""
+    space = ir.MemRefType(argument.type).memory_space
+    return str(space).removeprefix("#tpu.memory_space<").removesuffix(">") if space is not None else "vmem"
+
+
+def is_own_memory(argument: ir.Value) -> bool:
+    """Whether each core has such a buffer for itself."""
+    return memory_space(argument) in _OWN
+
+
+def is_semaphore(argument: ir.Value) -> bool:
+    """Whether a memref holds semaphores."""
+    return "semaphore" in str(ir.MemRefType(argument.type).element_type)
+
+
+def has_blocks(window: Window) -> bool:
+    """Whether a window is a block that the pipeline moves, chosen by an index map."""
+    return "transform_indices" in window.params and is_own_memory(window.argument)
+
+
+def _shape_of(argument: ir.Value) -> str:
+    kind = ir.MemRefType(argument.type)
+    sizes = ",".join("?" if size < 0 else str(size) for size in kind.shape)
+    return f"{kind.element_type}[{sizes}]"
+
+
+def _outputs_written(kernel: Kernel) -> int:
+    """How many of the last windows there are from the first one that the body writes."""
+    written: set[ir.Value] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if effect_of(op) in _WRITES:
+            target = op.opview.target if effect_of(op) is Effect.COPY_START else op.operands[1]
+            written.add(_behind(target))
+        return ir.WalkResult.ADVANCE
+
+    kernel.body.walk(visit, ir.WalkOrder.PRE_ORDER)
+    windows = [window.argument for window in kernel.windows]
+    first = next((i for i, argument in enumerate(windows) if argument in written), len(windows))
+    return len(windows) - first
+
+
+def _behind(value: ir.Value) -> ir.Value:
+    """The buffer behind views."""
+    while not isinstance(value, ir.BlockArgument) and effect_of(value.owner.operation) is Effect.VIEW:
+        value = value.owner.operation.operands[0]
+    return value
+
+
+def _aliases(launch: Launch, inputs: int) -> list[Alias]:
+    if _ALIASES not in launch.op.attributes:
+        return []
+    before = len(launch.kernel.dynamic_dimensions) + launch.kernel.prefetch_count
+    found: list[Alias] = []
+    for attribute in ir.ArrayAttr(launch.op.attributes[_ALIASES]):
+        alias = stablehlo.OutputOperandAlias(attribute)
+        window = alias.operand_index - before
+        output = next(iter(alias.output_tuple_indices), 0)
+        found.append(Alias(window if 0 <= window < inputs else None, inputs + output))
+    return found

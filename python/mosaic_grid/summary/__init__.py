@@ -1,0 +1,58 @@
+"""What a program's kernels are, said to a person: grids, windows, memory, and what a chip's cores do with them.
+
+print(render_plain(summarize(Program(module), parse_target("v5p"))))
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TextIO
+
+from jaxlib.mlir import ir
+
+from mosaic_grid.program import Program
+from mosaic_grid.session import Session
+from mosaic_grid.summary.cores import idle_cores_warning
+from mosaic_grid.summary.facts import LaunchSummary, Summary
+from mosaic_grid.summary.plain import render_plain
+from mosaic_grid.summary.read import summarize
+from mosaic_grid.summary.terminal import render_rich
+from mosaic_grid.targets import Target
+
+__all__ = [
+    "LaunchSummary",
+    "Summary",
+    "idle_cores_warning",
+    "print_summary",
+    "render_plain",
+    "render_rich",
+    "summarize",
+]
+
+
+class Request(Protocol):
+    """What a command line says of a summary."""
+
+    @property
+    def target(self) -> Target | None:
+        """The chip, `None` for one with two cores."""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Glob patterns of kernel names; none means every kernel."""
+
+
+def print_summary(program: ir.Operation, request: Request, name: str, out: TextIO) -> None:
+    """Writes the summary of an unpacked program that came from `name`, in colours on a terminal, and its warnings.
+
+    Raises `ProgramError` for a program whose parts don't fit together.
+    """
+    summary = summarize(Program(program), request.target, Session(request.target, request.kernels).selects)
+    if out.isatty():
+        from rich.console import Console
+
+        render_rich(summary, Console(file=out), name)
+    else:
+        out.write(render_plain(summary, name))
+    warnings = [w for launch in summary.launches if (w := idle_cores_warning(launch, request.target))]
+    for warning in warnings:
+        out.write("\n" + "".join(f"{line}\n" for line in warning.lines()))

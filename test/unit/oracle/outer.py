@@ -1,0 +1,152 @@
+"""The outer program: StableHLO on scalars and small arrays, calls, and launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+from oracle.code import Code, Compiler, Frame, Function, Rule, Step, pure, store
+from oracle.elementwise import constant, divide
+from oracle.grid import CompiledKernel, compile_kernel, launch
+from oracle.kernel_ops import reshape
+from oracle.machine import Machine
+from oracle.values import Array, dtype_of, poisoned, shape_of
+
+from mosaic_grid.program import KERNEL, Program, block_of, symbol_of
+
+COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+}
+
+
+def run_program(module: ir.Operation, inputs: Sequence[Array], machine: Machine | None = None) -> list[Array]:
+    """The results of the program's public function; `inputs` are left as they are.
+
+    Raises `NotImplementedError` for an op or type the oracle doesn't have, and `OracleError` for a wrong program.
+    """
+    outer = _Outer(Program(module), machine or Machine())
+    with np.errstate(all="ignore"):
+        return [np.asarray(result) for result in outer.call(outer.main, [np.asarray(value) for value in inputs])]
+
+
+class _Outer:
+    """One run of a program: its functions and kernels are compiled when they are first needed."""
+
+    def __init__(self, program: Program, machine: Machine) -> None:
+        self._program, self._machine = program, machine
+        functions = (op.operation for op in block_of(program.module) if op.operation.name == "func.func")
+        self._functions = {symbol_of(op) or "": op for op in functions}
+        self._kernels: dict[str, CompiledKernel] = {}
+        self.main = "main" if "main" in self._functions else next(iter(self._functions))
+
+    def call(self, name: str, arguments: Sequence[Array]) -> tuple[Array, ...]:
+        """Runs a function in a frame of its own."""
+        code: Code = Compiler(self._rules()).block(self._functions[name].regions[0].blocks[0])
+        return code.run(Frame({}), arguments)
+
+    def _rules(self) -> dict[str, Rule]:
+        return {**RULES, "func.call": pure(self._call), "stablehlo.custom_call": pure(self._launch)}
+
+    def _call(self, op: ir.Operation) -> Function:
+        name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        return lambda *arguments: self.call(name, arguments)
+
+    def _launch(self, op: ir.Operation) -> Function:
+        if KERNEL not in op.attributes:
+            raise NotImplementedError(f"the oracle has no custom call {op.attributes['call_target_name']}")
+        symbol = ir.FlatSymbolRefAttr(op.attributes[KERNEL]).value
+        aliases = _aliases(op)
+        kinds = [result.type for result in op.results]
+
+        def run(*operands: Array) -> tuple[Array, ...]:
+            if symbol not in self._kernels:
+                self._kernels[symbol] = compile_kernel(self._program.kernels[symbol])
+            outputs = [poisoned(shape_of(kind), dtype_of(kind)) for kind in kinds]
+            shared = [_read_only(operand) for operand in operands]
+            for result, operand in aliases.items():
+                outputs[result][...] = operands[operand]
+                shared[operand] = outputs[result]  # the input and the output are one buffer
+            launch(self._kernels[symbol], shared, outputs, self._machine)
+            return tuple(outputs)
+
+        return run
+
+
+def _aliases(op: ir.Operation) -> dict[int, int]:
+    """Which result is which operand."""
+    if "output_operand_aliases" not in op.attributes:
+        return {}
+    found = [stablehlo.OutputOperandAlias(alias) for alias in ir.ArrayAttr(op.attributes["output_operand_aliases"])]
+    return {(list(alias.output_tuple_indices) or [0])[0]: alias.operand_index for alias in found}
+
+
+def _read_only(operand: Array) -> Array:
+    view = operand.view()
+    view.flags.writeable = False
+    return view
+
+
+def _divide(op: ir.Operation) -> Function:
+    return divide if dtype_of(op.results[0].type).kind == "i" else np.divide
+
+
+def _compare(op: ir.Operation) -> Function:
+    return COMPARISONS[stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value]
+
+
+def _convert(op: ir.Operation) -> Function:
+    dtype = dtype_of(op.results[0].type)
+    return lambda value: value.astype(dtype)
+
+
+def _concatenate(op: ir.Operation) -> Function:
+    axis = ir.IntegerAttr(op.attributes["dimension"]).value
+    return lambda *parts: np.concatenate(parts, axis)
+
+
+def _broadcast(op: ir.Operation) -> Function:
+    shape, axes = shape_of(op.results[0].type), tuple(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))
+    if axes:
+        raise NotImplementedError("the oracle has no stablehlo.broadcast_in_dim but of scalars")
+    return lambda value: np.broadcast_to(value, shape)
+
+
+def _case(op: ir.Operation, compiler: Compiler) -> Step:
+    choice, results = compiler.slots(list(op.operands)), compiler.slots(list(op.results))
+    branches = [compiler.block(region.blocks[0]) for region in op.regions]
+
+    def step(frame: Frame) -> None:
+        number = int(frame.values[choice[0]])
+        # an index out of range picks the last branch
+        chosen = branches[number if 0 <= number < len(branches) else -1]
+        store(frame, results, chosen.run(frame))
+
+    return step
+
+
+RULES: dict[str, Rule] = {
+    "stablehlo.constant": pure(constant),
+    "stablehlo.add": pure(lambda op: np.add),
+    "stablehlo.subtract": pure(lambda op: np.subtract),
+    "stablehlo.multiply": pure(lambda op: np.multiply),
+    "stablehlo.divide": pure(_divide),
+    "stablehlo.minimum": pure(lambda op: np.minimum),
+    "stablehlo.maximum": pure(lambda op: np.maximum),
+    "stablehlo.clamp": pure(lambda op: lambda low, value, high: np.minimum(np.maximum(value, low), high)),
+    "stablehlo.and": pure(lambda op: np.bitwise_and),
+    "stablehlo.or": pure(lambda op: np.bitwise_or),
+    "stablehlo.compare": pure(_compare),
+    "stablehlo.select": pure(lambda op: np.where),
+    "stablehlo.convert": pure(_convert),
+    "stablehlo.reshape": pure(reshape),
+    "stablehlo.concatenate": pure(_concatenate),
+    "stablehlo.broadcast_in_dim": pure(_broadcast),
+    "stablehlo.case": _case,
+}
