@@ -59,11 +59,12 @@ class PartitionCores(Pass):
             return
         # imported where it is needed: the tool's start-up shouldn't pay for analyses
         from mosaic_grid.dataflow.outer import OuterScalars
-        from mosaic_grid.partition.apply import Partitioner
+        from mosaic_grid.partition.apply import carry_out
+        from mosaic_grid.partition.planner import Planner
 
-        partitioner = Partitioner(Program(program), OuterScalars(program), cores, self.strategy)
-        for launch in partitioner.program.launches:
-            if session.selects(launch.kernel.name):
-                for diagnostic in partitioner.partition(launch):
-                    session.emit(diagnostic)
-        partitioner.finish()
+        view = Program(program)
+        planner = Planner(view, OuterScalars(program), cores, self.strategy)
+        plans = [planner.plan(launch) for launch in view.launches if session.selects(launch.kernel.name)]
+        for remark in planner.remarks:
+            session.emit(remark)
+        carry_out(view, plans)

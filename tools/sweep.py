@@ -1,9 +1,9 @@
 """Round trips of real programs: `sweep.py DIR|FILE... [--target v5p] [--jobs N] [--no-compile]`.
 
-Each dump is unpacked, packed and unpacked again: the two unpacked texts are the same with their locations, and the packed
-text is the one that was opened. libtpu then compiles the program as it was opened and as it was packed again: the same
-HLO but for the kernels' bytes, the same cores and the same scheduled bundles; or the same refusal. A line per file, and
-`N passed, N failed` at the end; exits with 1 if anything failed.
+Each dump is unpacked, packed and unpacked again: the two unpacked texts are the same with their locations, and the
+packed text is the one that was opened. libtpu then compiles the program as it was opened and as it was packed again:
+the same HLO but for the kernels' bytes, the same cores and the same scheduled bundles; or the same refusal. A line per
+file, and `N passed, N failed` at the end; exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
-import difflib
+import itertools
 import os
 import re
 import sys
@@ -30,7 +30,6 @@ from mosaic_grid.targets import Target, parse_target
 from mosaic_grid.unpack import pack, unpack
 from mosaic_grid.write import write_text
 
-# quotes inside a string attribute are written \22 in MLIR text, and plain in HLO text
 _PAYLOAD = re.compile(r'("(?:body|debug_locations)"\s*:\s*)"[^"]*"')
 
 
@@ -122,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("paths", nargs="+", type=Path, metavar="DIR|FILE")
     parser.add_argument("--target", default="v5p", type=parse_target, metavar="CHIP[:CORES]")
     parser.add_argument("--jobs", default=os.cpu_count() or 1, type=int, help="programs at once (default: processors)")
-    parser.add_argument("--smallest", type=int, metavar="N", help="only the N smallest files")
+    parser.add_argument("--smallest", type=int, metavar="N", help="only the N smallest files (default: all)")
     parser.add_argument("--no-compile", action="store_true", help="the round trip only")
     options = parser.parse_args(argv)
     target = options.target if not options.no_compile and libtpu_available() else None
@@ -139,11 +138,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _check_same(what: str, before: str, after: str) -> None:
     if before == after:
         return
-    pairs = zip(before.splitlines(), after.splitlines(), strict=False)
-    old, new = next(((a, b) for a, b in pairs if a != b), ("more lines or fewer", ""))
-    start = max(len(os.path.commonprefix([old, new])) - 40, 0)
-    count = sum(line[:1] in "+-" for line in difflib.ndiff(before.splitlines(), after.splitlines()))
-    raise DiffersError(f"{what} differs in {count} lines: {old[start : start + 120]!r}, then {new[start : start + 120]!r}")
+    pairs = enumerate(itertools.zip_longest(before.splitlines(), after.splitlines(), fillvalue=""), 1)
+    number, (old, new) = next(((n, (a, b)) for n, (a, b) in pairs if a != b), (0, ("", "")))
+    column = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    shown = slice(max(column - 40, 0), column + 80)
+    raise DiffersError(f"{what} differs at line {number}: {old[shown]!r}, then {new[shown]!r}")
 
 
 def _verdicts(report: ProgramReport) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Iterable
+from typing import cast
 
 from jaxlib.mlir import ir
 
@@ -57,6 +58,6 @@ def place_of(location: ir.Location) -> Place | None:
         case ir.CallSiteLoc() as call:
             return place_of(call.callee) or place_of(call.caller)
         case ir.FusedLoc() as fused:
-            parts: list[ir.Location] = fused.locations
+            parts = cast(list[ir.Location], fused.locations)
             return next((place for part in parts if (place := place_of(part))), None)
     return None

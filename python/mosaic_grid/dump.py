@@ -52,14 +52,33 @@ def read_inputs(paths: Sequence[str], stdin: BinaryIO, context: ir.Context) -> l
     Raises `UserError` for whatever can't be read. In a directory, what is no dump is skipped with a note.
     """
     dumps: list[Dump] = []
-    for path in paths:
-        if path == STDIN:
-            dumps.append(read_dump(stdin.read(), STDIN_NAME, context))
-        elif os.path.isdir(path):
-            dumps.extend(_read_directory(path, context))
-        else:
-            dumps.append(read_dump(_bytes_of(path), path, context))
+    for opened in read_each(paths, stdin, context):
+        if isinstance(opened, UserError):
+            raise opened
+        dumps.append(opened)
     return dumps
+
+
+def read_each(paths: Sequence[str], stdin: BinaryIO, context: ir.Context) -> Iterator[Dump | UserError]:
+    """The same one after another, with an error for each input that can't be read in the place of its dump."""
+    for path in paths:
+        if path != STDIN and os.path.isdir(path):
+            yield from _read_directory(path, context)
+            continue
+        try:
+            yield read_dump(bytes_of(path, stdin), name_of(path), context)
+        except UserError as error:
+            yield error
+
+
+def bytes_of(path: str, stdin: BinaryIO) -> bytes:
+    """What is in a file, or on standard input for `-`; unzipped. Raises `UserError`."""
+    return _unzipped(stdin.read() if path == STDIN else _bytes_of(path), name_of(path))
+
+
+def name_of(path: str) -> str:
+    """What messages and locations call an input: its path, with escapes for bytes that are not UTF-8."""
+    return STDIN_NAME if path == STDIN else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def read_dump(data: bytes, name: str, context: ir.Context) -> Dump:
@@ -81,23 +100,35 @@ def read_dump(data: bytes, name: str, context: ir.Context) -> Dump:
             return Dump(name, kind, bytecode.parse_portable(artifact, name, context))
 
 
-def _read_directory(path: str, context: ir.Context) -> Iterator[Dump]:
+def _read_directory(path: str, context: ir.Context) -> Iterator[Dump | UserError]:
     """The dumps among the regular files of a directory; the first carries the notes on what was skipped."""
-    dumps: list[Dump] = []
+    found: list[Dump | UserError] = []
     skipped: list[Diagnostic] = []
-    for name in sorted(os.listdir(path)):
-        file = os.path.join(path, name)
-        if name.startswith(".") or not os.path.isfile(file):
-            continue
+    for file in _files_in(path):
         try:
-            dumps.append(read_dump(_bytes_of(file), file, context))
+            found.append(read_dump(_bytes_of(file), name_of(file), context))
         except (NotADumpError, ClosedDialectError) as error:
             skipped.append(note(f"skipped: {error.message}", error.place))
-    if not dumps:
+        except UserError as error:
+            found.append(error)
+    if not found:
         reasons = [str(skip.place) + skip.message.removeprefix("skipped") for skip in skipped]
-        raise UserError("no file in this directory is a dump that can be read", Place(path), reasons)
-    first = dataclasses.replace(dumps[0], notes=(*dumps[0].notes, *skipped))
-    yield from (first, *dumps[1:])
+        yield UserError("no file in this directory is a dump that can be read", Place(name_of(path)), reasons)
+    for opened in found:
+        if isinstance(opened, Dump) and skipped:
+            yield dataclasses.replace(opened, notes=(*opened.notes, *skipped))
+            skipped = []
+        else:
+            yield opened
+
+
+def _files_in(path: str) -> list[str]:
+    """The files of a directory that are not hidden; none where it can't be listed."""
+    try:
+        names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+    except OSError:
+        return []
+    return [file for name in names if os.path.isfile(file := os.path.join(path, name))]
 
 
 def _read_hlo(source: str, name: str, context: ir.Context) -> Dump:
@@ -140,7 +171,7 @@ def _bytes_of(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise UserError(f"can't read the input: {(error.strerror or str(error)).lower()}", Place(path)) from None
+        raise UserError(f"can't read the input: {(error.strerror or str(error)).lower()}", Place(name_of(path))) from None
     except ValueError:
         raise UserError("can't read the input: no file can have this name", Place(repr(path))) from None
 

@@ -41,6 +41,10 @@ _MEMORY = 8 << 30
 _STATM = "/proc/self/statm"
 
 
+CRASHES = "the bytecode crashes MLIR's reader: truncated or corrupted"
+HANGS = "the bytecode hangs MLIR's reader: truncated or corrupted"
+
+
 @dataclasses.dataclass(frozen=True)
 class Crash:
     """The body, by its index, that a child did not survive."""
@@ -51,16 +55,15 @@ class Crash:
     @property
     def message(self) -> str:
         """What to tell the user about the body's owner."""
-        return CRASHED.format(verb="hangs" if self.hung else "crashes")
-
-
-CRASHED = "the bytecode {verb} MLIR's reader: truncated or corrupted"
+        return HANGS if self.hung else CRASHES
 
 
 def check_bytecode(bodies: Sequence[bytes], prepare: Prepare, names: Sequence[str | Place]) -> None:
     """Raises `UserError` at the first of `bodies` that MLIR does not survive; `names` say where each of them is.
 
-    Bodies that MLIR refuses in an orderly way pass: the caller meets the same error, and can say more about it.
+    Bodies that MLIR refuses in an orderly way pass: the caller meets the same error, and can say more about it. A child
+    that survives proves nothing where memory was overwritten; against what is known to do that see `containers.tables`,
+    against all else only the supervisor helps.
     """
     if crash := first_crash(bodies, prepare):
         where = names[crash.index]
@@ -128,8 +131,9 @@ def _child(bodies: Sequence[bytes], prepare: Prepare, progress: int) -> None:
     context.enable_multithreading(False)
     for body in bodies:
         os.write(progress, b".")
-        # Whatever Python can catch, the parent will catch: it is about to do the same.
-        with contextlib.suppress(Exception):
+        # What MLIR refuses, it will refuse in the parent too. Any other exception (a size too large to allocate) is no
+        # refusal: it leaves this function, and the child exits with 1.
+        with contextlib.suppress(ir.MLIRError):
             prepare(context, body)
     os._exit(0)
 

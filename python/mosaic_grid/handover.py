@@ -9,6 +9,7 @@ from mosaic_grid.dataflow.freshness import Steps
 from mosaic_grid.dataflow.memory import PRNG, Root
 from mosaic_grid.dataflow.scalars import GRID_INDEX
 from mosaic_grid.dataflow.step import Access
+from mosaic_grid.dataflow.uses import may_be_chosen_away
 from mosaic_grid.objections import Objection
 from mosaic_grid.sharing import Sharing, has_blocks, is_own_memory, is_semaphore
 from mosaic_grid.symbolic.nodes import Compare, Const, Junction, Param
@@ -65,7 +66,7 @@ def _explained(sharing: Sharing, steps: Steps, access: Access, before: Sequence[
     dimension = sharing.axes[-1]
     name = "the random number generator's state" if access.root.argument is None else sharing.name(access.root.argument)
     location = access.op.location
-    sure = before is not None and not access.guards
+    sure = before is not None and not access.guards and not may_be_chosen_away(access.op)
     if sure and before:
         axes = [_only_at_zero(write, sharing) for write in before]
         if axes[0] is not None and len(set(axes)) == 1:
@@ -102,5 +103,3 @@ def _shared_scratch(sharing: Sharing, steps: Steps) -> Iterator[Objection]:
         if number in used and not is_own_memory(sharing.kernel.arguments[number]):
             reason = f"{sharing.name(number)} lies in memory that the cores share"
             yield Objection(reason, used[number].op.location, False, CARRIED)
-
-

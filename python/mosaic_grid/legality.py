@@ -1,7 +1,7 @@
-"""Whether dimensions of a kernel's grid may be shared between cores: what speaks against it, and what is taken on trust.
+"""Whether dimensions of a grid may be shared between cores: what speaks against it, and what is taken on trust.
 
-Each core runs its share of the split dimensions, and every step of the others. A kernel stands in the way of that where it
-looks at other cores, hands something from one step of a split dimension to another, or writes one place from two.
+Each core runs its share of the split dimensions, and every step of the others. A kernel stands in the way of that where
+it looks at other cores, hands something from one step of a split dimension to another, or writes one place from two.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _of_the_memory(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Lau
     races_found = races(sharing, steps)
     handed_over = [*carried_state(sharing, steps, races_found.private), *unfinished_copies(sharing, steps)]
     against = [*handed_over, *races_found.objections]
-    trusted = [a for a in races_found.assumptions]
+    trusted = list(races_found.assumptions)
     unsaid = [axis for axis in axes if not kernel.grid[axis].is_parallel]
     if unsaid:
         # nobody gave a word that could be taken
@@ -69,7 +69,8 @@ def _of_the_launches(launches: Sequence[Launch]) -> list[Objection]:
     for launch in launches:
         config = backend_config.parse(launch.config)[backend_config.SECTION]
         if config.get("has_communication") or "collective_id" in config:
-            found.append(Objection("the launch says that its kernel communicates", launch.op.location, True, "cross-core"))
+            reason = "the launch says that its kernel communicates"
+            found.append(Objection(reason, launch.op.location, True, "cross-core"))
     return found
 
 
@@ -80,21 +81,22 @@ def _of_the_body(kernel: Kernel) -> list[Objection]:
     if core != "#tpu.core_type<tc>":
         return [Objection(f"the kernel isn't for a TensorCore but for {core}", body.location, True, "cross-core")]
     if len(body.regions[0].blocks) != 1:
-        return [Objection("the kernel's body has several blocks: their order isn't followed", body.location, False, "unknown-op")]
+        reason = "the kernel's body has several blocks, whose order isn't followed"
+        return [Objection(reason, body.location, False, "unknown-op")]
     found: list[Objection] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op != body:
-            reason = _reason(op, effect_of(op))
-            if reason is not None:
-                found.append(reason)
+            objection = _of_the_op(op, effect_of(op))
+            if objection is not None:
+                found.append(objection)
         return ir.WalkResult.ADVANCE
 
     body.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 
-def _reason(op: ir.Operation, effect: Effect) -> Objection | None:
+def _of_the_op(op: ir.Operation, effect: Effect) -> Objection | None:
     match effect:
         case Effect.CORES:
             return Objection(f"{op.name} {effect.value}", op.location, True, "cross-core")
@@ -111,5 +113,3 @@ def _reason(op: ir.Operation, effect: Effect) -> Objection | None:
 
 def _not_followed(op: ir.Operation) -> Objection:
     return Objection(f"{op.name} does something to memory that isn't followed", op.location, False, "unknown-op")
-
-

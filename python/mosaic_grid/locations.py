@@ -28,6 +28,8 @@ def attach(kernel: ir.Operation, debug_locations: bytes) -> None:
     attributes = module.operation.attributes
     if LOCATIONS not in attributes or not isinstance(listed := attributes[LOCATIONS], ir.ArrayAttr):
         raise LocationsError(f"debug_locations has no '{LOCATIONS}' list")
+    if not all(isinstance(each, ir.Location) for each in listed):
+        raise LocationsError(f"debug_locations has something else than locations in its '{LOCATIONS}' list")
     locations = iter(cast(list[ir.Location], list(listed)))  # see `context` on why they are locations
 
     def visit(op: ir.Operation) -> ir.WalkResult:

@@ -7,11 +7,13 @@ A program is one `builtin.module` with the outer functions and, nested in it, a 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from jaxlib.mlir import ir
 
+from mosaic_grid.diagnostics import place_of
+from mosaic_grid.errors import UserError
 from mosaic_grid.grid import DYNAMIC, Dimension, Semantics
 from mosaic_grid.ir_types import Argument, Value
 
@@ -22,11 +24,11 @@ VERSION = "stable_mosaic.version"
 CUSTOM_CALLS = frozenset({"stablehlo.custom_call", "mhlo.custom_call"})
 
 
-class ProgramError(ValueError):
+class ProgramError(UserError):
     """A program whose parts do not fit together, at `op`; the message says how."""
 
-    def __init__(self, message: str, op: ir.Operation) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, op: ir.Operation, notes: Sequence[str] = ()) -> None:
+        super().__init__(message, place_of(op.location), notes)
         self.op = op
 
 
@@ -77,8 +79,11 @@ class Kernel:
 
     @cached_property
     def body(self) -> ir.Operation:
-        """The kernel's function."""
-        return next(function.operation for function in block_of(self.module) if function.operation.name == "func.func")
+        """The kernel's function. Raises `ProgramError` where there is none."""
+        for function in block_of(self.module):
+            if function.operation.name == "func.func":
+                return function.operation
+        raise ProgramError(f"the kernel @{self.symbol} has no function", self.module)
 
     @property
     def name(self) -> str:
@@ -94,15 +99,17 @@ class Kernel:
     @cached_property
     def grid(self) -> tuple[Dimension, ...]:
         """The dimensions of the grid, outermost first; a kernel without `iteration_bounds` has none."""
-        attributes = self.body.attributes
-        if "iteration_bounds" not in attributes:
-            return ()
-        bounds = list(ir.DenseI64ArrayAttr(attributes["iteration_bounds"]))
-        named = list(ir.ArrayAttr(attributes["dimension_semantics"])) if "dimension_semantics" in attributes else []
-        words = [Semantics.of(attribute) for attribute in named] or [Semantics.ARBITRARY] * len(bounds)
+        bounds = list(attribute_of(self.body, "iteration_bounds", ir.DenseI64ArrayAttr) or [])
+        words = self._semantics() or [Semantics.ARBITRARY] * len(bounds)
         if len(words) != len(bounds):
             raise ProgramError("iteration_bounds and dimension_semantics differ in length", self.body)
         return tuple(Dimension(None if n == DYNAMIC else n, word) for n, word in zip(bounds, words, strict=True))
+
+    def _semantics(self) -> list[Semantics]:
+        try:
+            return [Semantics.of(word) for word in attribute_of(self.body, "dimension_semantics", ir.ArrayAttr) or []]
+        except ValueError as error:
+            raise ProgramError(f"dimension_semantics can't be read: {error}", self.body) from None
 
     @property
     def dynamic_dimensions(self) -> tuple[int, ...]:
@@ -142,10 +149,10 @@ class Kernel:
         arguments = self.arguments
         start = len(self.grid) + self.prefetch_count
         operands = arguments[start : len(arguments) - self.scratch_count]
-        attributes = self.body.attributes
-        if "window_params" not in attributes:
+        listed = attribute_of(self.body, "window_params", ir.ArrayAttr)
+        if listed is None:
             return [Window(argument, ir.DictAttr.get({})) for argument in operands]
-        params = [ir.DictAttr(param) for param in ir.ArrayAttr(attributes["window_params"])]
+        params = [param for param in listed if isinstance(param, ir.DictAttr)]
         if len(params) != len(operands):
             raise ProgramError("window_params and the kernel's arguments differ in number", self.body)
         return [Window(argument, param) for argument, param in zip(operands, params, strict=True)]
@@ -168,8 +175,11 @@ class Launch:
 
     @property
     def config(self) -> str:
-        """The launch's backend_config, without the kernel."""
-        return ir.StringAttr(self.op.attributes[BACKEND_CONFIG]).value
+        """The launch's backend_config, without the kernel. Raises `ProgramError` where it has none."""
+        found = attribute_of(self.op, BACKEND_CONFIG, ir.StringAttr)
+        if found is None:
+            raise ProgramError("this launch has no backend_config string", self.op)
+        return str(found.value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,9 +205,12 @@ class Program:
         for op in custom_calls(self.module):
             if KERNEL not in op.attributes:
                 continue
-            symbol = ir.FlatSymbolRefAttr(op.attributes[KERNEL]).value
+            reference = attribute_of(op, KERNEL, ir.FlatSymbolRefAttr)
+            symbol = reference.value if reference else ""
             if symbol not in self.kernels:
-                raise ProgramError(f"this launch names the kernel @{symbol}, which is not in the program", op)
+                kernels = ", ".join(f"@{name}" for name in self.kernels)
+                known = [f"the kernels are {kernels}" if kernels else "there is no kernel in it"]
+                raise ProgramError(f"this launch names the kernel @{symbol}, which is not in the program", op, known)
             kernel = self.kernels[symbol]
             if len(op.operands) < len(kernel.dynamic_dimensions) + kernel.prefetch_count:
                 raise ProgramError(
@@ -243,5 +256,16 @@ def block_of(module: ir.Operation) -> ir.OperationList:
     return operations
 
 
+def attribute_of[A: ir.Attribute](op: ir.Operation, name: str, kind: type[A]) -> A | None:
+    """The attribute of this name, `None` where there is none. Raises `ProgramError` where it is of another kind."""
+    if name not in op.attributes:
+        return None
+    found = op.attributes[name]
+    if not isinstance(found, kind):
+        raise ProgramError(f"'{name}' is not what it should be: {str(found)[:80]}", op)
+    return found
+
+
 def _integer(op: ir.Operation, name: str) -> int:
-    return ir.IntegerAttr(op.attributes[name]).value if name in op.attributes else 0
+    found = attribute_of(op, name, ir.IntegerAttr)
+    return found.value if found is not None else 0

@@ -97,7 +97,7 @@ def _trust(found: Races, name: str, access: Access) -> None:
 
 
 def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> None:
-    """An input that an output is written over: no step may read what another one, that may run elsewhere, has written."""
+    """An input that an output is written over: no step may read what another, that may run elsewhere, has written."""
     windows = sharing.kernel.windows
     output = windows[alias.output]
     name = f"output {alias.output - sharing.inputs}"
@@ -133,9 +133,7 @@ def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> 
 
 def _blocks(sharing: Sharing, window: Window) -> Blocks | None:
     """The blocks of a window, None where they aren't understood."""
-    indices = index_map(
-        sharing.kernel, window, [grid_index(axis, bound) for axis, bound in enumerate(sharing.bounds)]
-    )
+    indices = index_map(sharing.kernel, window, [grid_index(axis, bound) for axis, bound in enumerate(sharing.bounds)])
     sizes = window.shape
     if indices is None or sizes is None or len(indices) != len(sizes):
         return None

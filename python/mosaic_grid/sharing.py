@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.dataflow.effects import Effect, effect_of, named
+from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel, Launch, Window
 
 _ALIASES = "output_operand_aliases"
@@ -73,18 +74,18 @@ class Sharing:
         return f"input {window}" if window < self.inputs else f"output {window - self.inputs}"
 
 
-def memory_space(argument: ir.Value) -> str:
+def memory_space(argument: Value) -> str:
     """Where a memref lives: `vmem`, `smem`, `hbm`, `any`, ...; `vmem` where it doesn't say."""
     space = ir.MemRefType(argument.type).memory_space
     return str(space).removeprefix("#tpu.memory_space<").removesuffix(">") if space is not None else "vmem"
 
 
-def is_own_memory(argument: ir.Value) -> bool:
+def is_own_memory(argument: Value) -> bool:
     """Whether each core has such a buffer for itself."""
     return memory_space(argument) in _OWN
 
 
-def is_semaphore(argument: ir.Value) -> bool:
+def is_semaphore(argument: Value) -> bool:
     """Whether a memref holds semaphores."""
     return "semaphore" in str(ir.MemRefType(argument.type).element_type)
 
@@ -94,7 +95,7 @@ def has_blocks(window: Window) -> bool:
     return "transform_indices" in window.params and is_own_memory(window.argument)
 
 
-def _shape_of(argument: ir.Value) -> str:
+def _shape_of(argument: Value) -> str:
     kind = ir.MemRefType(argument.type)
     sizes = ",".join("?" if size < 0 else str(size) for size in kind.shape)
     return f"{kind.element_type}[{sizes}]"
@@ -102,12 +103,12 @@ def _shape_of(argument: ir.Value) -> str:
 
 def _outputs_written(kernel: Kernel) -> int:
     """How many of the last windows there are from the first one that the body writes."""
-    written: set[ir.Value] = set()
+    written: set[Value] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if effect_of(op) in _WRITES:
-            target = op.opview.target if effect_of(op) is Effect.COPY_START else op.operands[1]
-            written.add(_behind(target))
+            target = named(op, "target") if effect_of(op) is Effect.COPY_START else op.operands[1]
+            written.add(_behind(target) if target is not None else op.operands[1])
         return ir.WalkResult.ADVANCE
 
     kernel.body.walk(visit, ir.WalkOrder.PRE_ORDER)
@@ -116,9 +117,9 @@ def _outputs_written(kernel: Kernel) -> int:
     return len(windows) - first
 
 
-def _behind(value: ir.Value) -> ir.Value:
+def _behind(value: Value) -> Value:
     """The buffer behind views."""
-    while not isinstance(value, ir.BlockArgument) and effect_of(value.owner.operation) is Effect.VIEW:
+    while isinstance(value, ir.OpResult) and effect_of(value.owner.operation) is Effect.VIEW:
         value = value.owner.operation.operands[0]
     return value
 

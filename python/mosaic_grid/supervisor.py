@@ -18,14 +18,15 @@ from collections.abc import Callable, Iterator
 from mosaic_grid.errors import Place, UserError
 
 _NAME_BYTES = 4000
+_READING, _READ = b"?", b"!"
 _page: mmap.mmap | None = None
 
 
 def supervise(work: Callable[[], int]) -> int:
     """Calls `work` in a child process and returns its exit status.
 
-    Raises `UserError` if the child died while it was reading the bytecode that `activity` names; returns 128 + the
-    signal, as a shell does, if it died in any other way. Call it before any thread exists: before `jaxlib` is imported.
+    Raises `UserError` if the child died while, or after, it read the bytecode that `activity` names; returns 128 + the
+    signal, as a shell does, if it read none. Call it before any thread exists: before `jaxlib` is imported.
     """
     global _page
     page = mmap.mmap(-1, mmap.PAGESIZE)
@@ -34,15 +35,20 @@ def supervise(work: Callable[[], int]) -> int:
         _page = page
         os._exit(_status_of(work))
     status = _wait(child)
-    name = page[: page.find(b"\0")].decode("utf-8", "replace")
+    reading = page[0] == _READING[0]
+    name = page[1 : page.find(b"\0", 1)].decode("utf-8", "replace")
     page.close()
     if not os.WIFSIGNALED(status):
         return os.waitstatus_to_exitcode(status)
     number = os.WTERMSIG(status)
-    if name and number not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+    if not name or number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        return 128 + number
+    if reading:
         verb = "hangs" if number == signal.SIGALRM else "crashes"
         raise UserError(f"the bytecode {verb} MLIR's reader: truncated or corrupted", Place(name))
-    return 128 + number
+    # The reader may have damaged the heap, which is noticed at some later allocation.
+    died = f"died of {signal.Signals(number).name} after reading this bytecode: it may be corrupted"
+    raise UserError(died, Place(name), ("if the bytecode is sound, this is a bug in mosaic-grid: please report it",))
 
 
 def active() -> bool:
@@ -56,7 +62,7 @@ def activity(name: str, seconds: float) -> Iterator[None]:
     if _page is None:
         yield
         return
-    _note(name)
+    _note(_READING, name)
     faulthandler.disable()
     # The default action of the alarm ends the process even where C++ never returns to Python.
     previous = signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -66,7 +72,7 @@ def activity(name: str, seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-        _note("")
+        _note(_READ, name)
 
 
 def _status_of(work: Callable[[], int]) -> int:
@@ -100,7 +106,7 @@ def _wait(child: int) -> int:
         signal.signal(signal.SIGTERM, terminate)
 
 
-def _note(name: str) -> None:
+def _note(state: bytes, name: str) -> None:
     assert _page is not None
-    data = name.encode("utf-8", "replace")[:_NAME_BYTES]
-    _page[: len(data) + 1] = data + b"\0"
+    data = state + name.encode("utf-8", "replace")[:_NAME_BYTES] + b"\0"
+    _page[: len(data)] = data

@@ -7,7 +7,7 @@ The bytes are those JAX writes (`_lower_mosaic_module_to_asm` in JAX's `tpu_cust
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Container
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
@@ -21,6 +21,7 @@ from mosaic_grid.program import (
     Launch,
     Program,
     ProgramError,
+    attribute_of,
     block_of,
     custom_calls,
     is_kernel,
@@ -73,12 +74,13 @@ def is_serialized(kernel: ir.Operation) -> bool:
 
 def unpack(program: ir.Operation) -> None:
     """Takes the kernels out of their launches, in place. Raises `ProgramError` at the call whose kernel can't be read."""
+    for kernel in [program] if is_kernel(program) else _kernels_in(program):
+        try:
+            deserialize(kernel)
+        except ir.MLIRError as error:
+            raise ProgramError(f"this kernel can't be read: {_reason(error)}", kernel) from None
     if is_kernel(program):
-        deserialize(program)
         return
-    for op in block_of(program):
-        if is_kernel(op.operation):
-            deserialize(op.operation)
     symbols = {name for op in block_of(program) if (name := symbol_of(op.operation))}
     kernels: dict[Payload, str] = {}
     for call in custom_calls(program):
@@ -96,13 +98,13 @@ def pack(program: ir.Operation) -> None:
 
     A kernel that no launch names stays where it is.
     """
-    view = Program(program)
     if is_kernel(program):
-        serialize(program)
+        _serialize(program, program)
         return
+    view = Program(program)
     payloads: dict[tuple[str, bool], Payload] = {}
     for launch in view.launches:
-        key = (launch.kernel.symbol, backend_config.has_debug_locations(launch.config))
+        key = (launch.kernel.symbol, _ships_locations(launch))
         if key not in payloads:
             payloads[key] = payload_of(launch)
         launch.op.attributes[BACKEND_CONFIG] = ir.StringAttr.get(backend_config.join(launch.config, payloads[key]))
@@ -123,19 +125,39 @@ def payload_of(launch: Launch) -> Payload:
         del kernel.attributes[OWN_NAME]
     if not own_name:
         del kernel.attributes["sym_name"]
-    if VERSION not in kernel.attributes:
-        raise ProgramError(f"the kernel @{launch.kernel.symbol} has no {VERSION}, so it can't be packed", launch.op)
-    serialize(kernel)
-    apart = backend_config.has_debug_locations(launch.config)
-    debug_locations = locations.detach(kernel) if apart else None
+    _serialize(kernel, launch.op)
+    debug_locations = locations.detach(kernel) if _ships_locations(launch) else None
     buffer = io.BytesIO()
     kernel.write_bytecode(buffer, desired_version=0)
     return Payload(buffer.getvalue(), debug_locations)
 
 
+def _kernels_in(program: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in block_of(program) if is_kernel(op.operation)]
+
+
+def _serialize(kernel: ir.Operation, at: ir.Operation) -> None:
+    """`serialize`, its failures as errors at the operation `at`."""
+    name = f"the kernel @{symbol_of(kernel)}" if symbol_of(kernel) else "this kernel"
+    if attribute_of(kernel, VERSION, ir.IntegerAttr) is None:
+        notes = [f"give its module the attribute {VERSION} = N : i64; mosaic-opt --version tells the newest N"]
+        raise ProgramError(f"{name} has no {VERSION}, so it can't be packed", at, notes)
+    try:
+        serialize(kernel)
+    except ir.MLIRError as error:
+        raise ProgramError(f"{name} can't be packed: {_reason(error)}", at) from None
+
+
+def _ships_locations(launch: Launch) -> bool:
+    try:
+        return backend_config.has_debug_locations(launch.config)
+    except backend_config.ConfigError as error:
+        raise ProgramError(str(error), launch.op) from None
+
+
 def _split(call: ir.Operation) -> tuple[str, Payload]:
-    config = call.attributes[BACKEND_CONFIG] if BACKEND_CONFIG in call.attributes else None
-    if not isinstance(config, ir.StringAttr):
+    config = attribute_of(call, BACKEND_CONFIG, ir.StringAttr)
+    if config is None:
         raise ProgramError("this tpu_custom_call has no backend_config string", call)
     try:
         return backend_config.split(config.value)
@@ -159,9 +181,8 @@ def _add_kernel(program: ir.Operation, call: ir.Operation, payload: Payload, sym
     return symbol
 
 
-def unique_symbol(wanted: str, taken: Iterable[str]) -> str:
+def unique_symbol(wanted: str, taken: Container[str]) -> str:
     """`wanted`, or `wanted_0`, `wanted_1`, ... where that is taken."""
-    taken = set(taken)
     symbol, count = wanted, 0
     while symbol in taken:
         symbol, count = f"{wanted}_{count}", count + 1

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from jaxlib.mlir import ir
 
 from mosaic_grid import guard, guard_server
-from mosaic_grid.containers import bytecode, untrusted
+from mosaic_grid.containers import bytecode, tables, untrusted
 from mosaic_grid.context import create_context
 from mosaic_grid.dump import read_dump
 from mosaic_grid.errors import UserError
@@ -142,6 +142,7 @@ def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     ("bodies", "message"),
     [
         ([b"fine", b"abort", b"fine"], "1: error: the bytecode crashes MLIR's reader: truncated or corrupted"),
+        ([b"memory"], "0: error: the bytecode crashes MLIR's reader: truncated or corrupted"),
         ([b"exit"], "0: error: the bytecode crashes MLIR's reader: truncated or corrupted"),
         ([b"fine", b"fine", b"hang"], "2: error: the bytecode hangs MLIR's reader: truncated or corrupted"),
     ],
@@ -154,8 +155,23 @@ def test_the_body_that_ends_its_child_is_named(route: str, bodies: list[bytes], 
 
 
 def test_what_only_raises_passes(route: str) -> None:
-    """The parent will meet the same error and say more about it; memory has a limit, and running out of it is one."""
-    guard.check_bytecode([b"raise", b"memory", b"fine"], prepare, ["a", "b", "c"])
+    """The parent will meet MLIR's refusal again, and say more about it."""
+    guard.check_bytecode([b"raise", b"fine"], prepare, ["a", "b"])
+
+
+def test_a_group_larger_than_its_table_is_found() -> None:
+    """MLIR's reader writes past an array for it and may well live on: the process died some allocations later."""
+    body = bytearray(samples.body())
+    start, _ = tables._section(body, tables._ATTR_TYPE_OFFSET) or (0, 0)
+    announced, start = tables._varint(body, start)
+    assert announced > 1
+    assert not tables.overflow(body)
+    _, start = tables._varint(body, start)
+    _, start = tables._varint(body, start)
+    body[start] = (announced + 1) << 1 | 1  # the first group's size
+    assert tables.overflow(body)
+    with pytest.raises(UserError, match="the bytecode crashes MLIR's reader: truncated or corrupted"):
+        read_dump(bytes(body), "dump", create_context())
 
 
 def test_a_sound_kernel_passes(route: str) -> None:
@@ -212,7 +228,13 @@ except UserError as error:
             2,
             "user.mlir: error: the bytecode hangs MLIR's reader: truncated or corrupted\n",
         ),
-        ("with supervisor.activity('user.mlir', 60): pass\n    os.abort()", 134, ""),
+        (
+            "with supervisor.activity('user.mlir', 60): pass\n    os.abort()",
+            2,
+            "user.mlir: error: died of SIGABRT after reading this bytecode: it may be corrupted\n"
+            "note: if the bytecode is sound, this is a bug in mosaic-grid: please report it\n",
+        ),
+        ("os.abort()", 134, ""),
     ],
 )
 def test_a_supervised_process_survives_its_work(work: str, status: int, stdout: str) -> None:

@@ -94,8 +94,8 @@ def _parse_ops(text: str, name: str, context: ir.Context) -> ir.Operation:
 def _check_nesting(text: str, name: str) -> None:
     """Raises `UserError` for text that would overflow the stack of MLIR's parser.
 
-    An upper bound is enough for nearly all text, and cheap: all but brackets and minus signs goes first, so that the `>`
-    of `<-1>` is taken for an arrow's, which closes nothing. Only what exceeds it is looked at without its strings.
+    An upper bound is enough for nearly all text, and cheap: all but brackets and minus signs go first, which takes the
+    `>` of `<-1>` for an arrow's, that closes nothing. Only what exceeds the limit is looked at without its strings.
     """
     data = text.encode()
     if _depth(data.translate(None, _NOT_BRACKETS).replace(b"->", b"")) <= MAX_NESTING:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxlib.mlir import ir
 
-from mosaic_grid import backend_config, guard
+from mosaic_grid import backend_config
 from mosaic_grid.backend_config import Payload
 from mosaic_grid.containers import bytecode, failures
 from mosaic_grid.errors import Place, UserError
@@ -44,7 +44,7 @@ def check_payloads(payloads: Sequence[Payload], places: Sequence[Place]) -> None
     """Raises `UserError` at the place of the first payload whose bytes would crash MLIR; one fork for all of them."""
     pairs = zip(payloads, places, strict=True)
     parts = [(part, place) for payload, place in pairs for part in (payload.body, payload.debug_locations) if part]
-    guard.check_bytecode([part for part, _ in parts], bytecode.prepare_kernel, [place for _, place in parts])
+    bytecode.check([part for part, _ in parts], bytecode.prepare_kernel, [place for _, place in parts])
 
 
 def check_registered(module: ir.Operation, name: str) -> None:

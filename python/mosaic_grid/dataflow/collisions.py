@@ -55,7 +55,10 @@ class Undecided:
 Answer = Apart | Collision | Undecided
 
 
-def collide(bounds: Sequence[int | None], one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int] = ()) -> Answer:
+Bounds = Sequence[int | None]
+
+
+def collide(bounds: Bounds, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int] = ()) -> Answer:
     """Whether `one` at a step and `other` at a step that differs from it in one of `axes` share an element.
 
     `bounds` are the grid's, None for a dynamic one, which may be anything from 0 on. In the dimensions `same` the two
@@ -70,7 +73,7 @@ def collide(bounds: Sequence[int | None], one: Blocks, other: Blocks, axes: Sequ
 
 
 def _collide(
-    context: isl.Context, bounds: Sequence[int | None], one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int]
+    context: isl.Context, bounds: Bounds, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int]
 ) -> Answer:
     functions = Functions(context, bounds)
     if len(one.indices) != len(other.indices):
@@ -78,9 +81,11 @@ def _collide(
     touching = isl.Map.from_domain_and_range(functions.steps, functions.steps)
     dropped: sym.Expr | None = None
     for axis, (a, b) in enumerate(zip(one.indices, other.indices, strict=True)):
+        wrapped = functions.wraps
         try:
             touching = touching.intersect(_touching(functions, axis, a, b, one, other))
         except NotAffineError:
+            functions.wraps = wrapped
             dropped = a if _is_opaque(functions, a) else b
     for axis in same:
         touching = touching.equate(isl.dim_type.in_, axis, isl.dim_type.out, axis)
@@ -89,7 +94,7 @@ def _collide(
         if pairs.is_empty():
             continue
         if dropped is not None:
-            return Undecided(f"depends on {dropped}, which is read at run time" if _reads(dropped) else f"depends on {dropped}")
+            return Undecided(f"depends on {dropped}{', which is read at run time' if _reads(dropped) else ''}")
         if functions.wraps:
             return Undecided("may wrap around")
         return _witness(pairs, len(bounds), one)
@@ -103,11 +108,11 @@ def _touching(functions: Functions, axis: int, a: sym.Expr, b: sym.Expr, one: Bl
     if next(steps) == next(steps) == one.sizes[axis] == other.sizes[axis] and one.offsets[axis] == other.offsets[axis]:
         return first.apply_range(second.reverse())
     # a * s + o < b * t + p + size_b  and  b * t + p < a * s + o + size_a
-    s, t, o, p = one.strides[axis], other.strides[axis], one.offsets[axis], other.offsets[axis]
-    overlap = isl.Map.read_from_str(
-        functions.steps.get_ctx(),
-        f"{{ [a] -> [b] : {s}a + {o} < {t}b + {p} + {other.sizes[axis]} and {t}b + {p} < {s}a + {o} + {one.sizes[axis]} }}",
-    )
+    first_start = f"{one.strides[axis]}a + {one.offsets[axis]}"
+    second_start = f"{other.strides[axis]}b + {other.offsets[axis]}"
+    first_end, second_end = f"{first_start} + {one.sizes[axis]}", f"{second_start} + {other.sizes[axis]}"
+    condition = f"{first_start} < {second_end} and {second_start} < {first_end}"
+    overlap = isl.Map.read_from_str(functions.steps.get_ctx(), f"{{ [a] -> [b] : {condition} }}")
     return first.apply_range(overlap).apply_range(second.reverse())
 
 
@@ -125,9 +130,7 @@ def _witness(pairs: isl.Map, rank: int, one: Blocks) -> Collision:
     parameters = points.dim(isl.dim_type.param)
     points = points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, parameters)
     point = points.lexmin().sample_point()
-    values = [
-        point.get_coordinate_val(isl.dim_type.set, parameters + i).to_python() for i in range(2 * rank)
-    ]
+    values = [point.get_coordinate_val(isl.dim_type.set, parameters + i).to_python() for i in range(2 * rank)]
     first, second = tuple(values[:rank]), tuple(values[rank:])
     return Collision(first, second, tuple(_at(index, first) for index in one.indices))
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from mosaic_grid.ir_types import Argument, Value
+
 # custom calls that return their operand, when the types agree
 _SHARDINGS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint"})
 _SDY_IDENTITIES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
@@ -25,7 +27,7 @@ class Function:
     closed: bool
 
     @property
-    def results(self) -> list[ir.Value[Any]] | None:
+    def results(self) -> list[Value] | None:
         """What it returns; `None` for a declaration or a body of several blocks."""
         blocks = list(self.op.regions[0].blocks)
         return list(blocks[0].operations[-1].operation.operands) if len(blocks) == 1 else None
@@ -67,19 +69,19 @@ def _symbols_in(op: ir.Operation) -> Iterator[str]:
         yield from (a.value for a in nested if isinstance(a, ir.FlatSymbolRefAttr))
 
 
-def defining(value: ir.Value[Any]) -> tuple[ir.Operation, int]:
+def defining(value: Value) -> tuple[ir.Operation, int]:
     """The operation that `value` is a result of, and which one."""
     result: ir.OpResult[Any] = ir.OpResult(value)
     return result.owner.operation, result.result_number
 
 
-def operand(op: ir.Operation, k: int) -> ir.Value[Any]:
+def operand(op: ir.Operation, k: int) -> Value:
     """The operand number `k`."""
-    value: ir.Value[Any] = op.operands[k]
+    value: Value = op.operands[k]
     return value
 
 
-def passed_on(value: ir.Value[Any]) -> ir.Value[Any] | None:
+def passed_on(value: Value) -> Value | None:
     """The value of the same function that `value` always equals, if an operation merely passes it on."""
     if isinstance(value, ir.BlockArgument):
         return _argument_source(value)
@@ -97,7 +99,7 @@ def passed_on(value: ir.Value[Any]) -> ir.Value[Any] | None:
     return operand(op, 0) if passes else None
 
 
-def _argument_source(argument: ir.BlockArgument[Any]) -> ir.Value[Any] | None:
+def _argument_source(argument: Argument) -> Value | None:
     op, k = argument.owner.owner.operation, argument.arg_number
     match op.name:
         case "stablehlo.while":
@@ -108,7 +110,7 @@ def _argument_source(argument: ir.BlockArgument[Any]) -> ir.Value[Any] | None:
     return None
 
 
-def _loop_invariant(loop: ir.Operation, k: int) -> ir.Value[Any] | None:
+def _loop_invariant(loop: ir.Operation, k: int) -> Value | None:
     """The initial value of a loop variable that the body returns as it got it."""
     body = loop.regions[1].blocks[0]
     same = body.operations[-1].operation.operands[k] == body.arguments[k]

@@ -1,7 +1,7 @@
 """What the operations of a kernel's body do beyond computing values: one table, an operation's name to its effect.
 
-The operations are those of jaxlib's `tpu` dialect and of the upstream dialects that Pallas lowers to. What is not listed
-is unknown: nothing may be concluded about a kernel that has it.
+The operations are those of jaxlib's `tpu` dialect and of the upstream dialects that Pallas lowers to. What is not
+listed is unknown: nothing may be concluded about a kernel that has it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 
 from jaxlib.mlir import ir
+
+from mosaic_grid.ir_types import Value
 
 
 class Effect(enum.Enum):
@@ -43,13 +45,13 @@ def _table(**names: str) -> dict[str, Effect]:
 EFFECTS: dict[str, Effect] = _table(
     PURE="""
         memref.dim
-        tpu.all_reduce tpu.assume_multiple tpu.bitcast tpu.bitcast_vreg tpu.broadcast_in_sublanes tpu.concatenate tpu.conv
-        tpu.create_mask tpu.create_subelement_mask tpu.device_id tpu.dynamic_gather tpu.dynamic_rotate tpu.extf tpu.fptosi
-        tpu.fptoui tpu.gather tpu.iota tpu.iteration_bound tpu.logistic tpu.mask_cast tpu.matmul
+        tpu.all_reduce tpu.assume_multiple tpu.bitcast tpu.bitcast_vreg tpu.broadcast_in_sublanes tpu.concatenate
+        tpu.conv tpu.create_mask tpu.create_subelement_mask tpu.device_id tpu.dynamic_gather tpu.dynamic_rotate tpu.extf
+        tpu.fptosi tpu.fptoui tpu.gather tpu.iota tpu.iteration_bound tpu.logistic tpu.mask_cast tpu.matmul
         tpu.memref_memory_space_is tpu.pack_elementwise tpu.pack_subelements tpu.pack_vmsk tpu.reciprocal tpu.reduce
         tpu.reduce_index tpu.reduce_precision tpu.repeat tpu.reshape tpu.roll_vectors tpu.scan tpu.scan_count tpu.sitofp
-        tpu.sort tpu.stochastic_convert tpu.stochastic_convert_elementwise tpu.sublane_shuffle tpu.tile_size tpu.transpose
-        tpu.truncf tpu.uitofp tpu.unpack_elementwise tpu.unpack_subelements tpu.unroll_vectors tpu.weird
+        tpu.sort tpu.stochastic_convert tpu.stochastic_convert_elementwise tpu.sublane_shuffle tpu.tile_size
+        tpu.transpose tpu.truncf tpu.uitofp tpu.unpack_elementwise tpu.unpack_subelements tpu.unroll_vectors tpu.weird
     """,
     HINT="tpu.delay tpu.log tpu.trace_start tpu.trace_stop tpu.trace_value",
     CONTROL="scf.execute_region scf.for scf.if scf.while tpu.region tpu.trace",
@@ -60,7 +62,9 @@ EFFECTS: dict[str, Effect] = _table(
         tpu.memref_slice tpu.memref_squeeze tpu.reinterpret_cast
     """,
     READ="memref.load tpu.strided_load tpu.vector_load vector.load",
-    READ_SCATTERED="tpu.expand_load_vreg tpu.load tpu.log_buffer tpu.shuffled_load tpu.vector_expand_load tpu.vector_load_idx",
+    READ_SCATTERED="""
+        tpu.expand_load_vreg tpu.load tpu.log_buffer tpu.shuffled_load tpu.vector_expand_load tpu.vector_load_idx
+    """,
     WRITE="memref.store tpu.strided_store tpu.vector_store vector.store",
     WRITE_SCATTERED="""
         tpu.compress_store_vreg tpu.shuffled_store tpu.store tpu.vector_compress_store tpu.vector_store_idx
@@ -94,36 +98,17 @@ def effect_of(op: ir.Operation) -> Effect:
     return Effect.PURE if pure and not len(op.regions) else Effect.UNKNOWN
 
 
-def is_memory(value: ir.Value) -> bool:
+def is_memory(value: Value) -> bool:
     """Whether a value is a buffer or a semaphore."""
     return isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType) or "semaphore" in str(value.type)
 
 
 def leaves_the_core(op: ir.Operation) -> bool:
     """Whether a copy, a wait or a signal is with another device or another core."""
-    view = op.opview
-    return any(getattr(view, name, None) is not None for name in _ELSEWHERE)
+    return any(named(op, name) is not None for name in _ELSEWHERE)
 
 
-def is_dead(op: ir.Operation) -> bool:
-    """Whether nothing uses what an operation that only reads or computes gives.
-
-    JAX emits a load of the old contents before every store, and nothing uses it.
-    """
-    waiting = [op]
-    seen = 0
-    while waiting:
-        seen += 1
-        if seen > _FEW_USERS:
-            return False
-        for result in waiting.pop().results:
-            for use in result.uses:
-                user = use.owner.operation
-                if effect_of(user) is not Effect.PURE:
-                    return False
-                waiting.append(user)
-    return True
-
-
-# a chain of more users than this is never dead in what JAX emits
-_FEW_USERS = 16
+def named(op: ir.Operation, name: str) -> Value | None:
+    """The operand that an operation's declaration calls `name`; None where it is left out or there is none."""
+    value: Value | None = getattr(op.opview, name, None)
+    return value

@@ -1,10 +1,10 @@
 """What the steps of a grid leave behind for each other, where some dimensions are shared between cores.
 
-A core runs every step of the other dimensions for its share of the split ones. What a step leaves in memory, then, may be
-used by the steps that have the same indices in all dimensions up to the last split one, for these run on the same core in the
-same order as before; by no other step. That is proved by two walks: over the first step of such a run, where the
-indices of all inner dimensions are 0, starting with nothing written; and over any step, starting with what the first has
-written. Every read must find its memory written.
+A core runs every step of the other dimensions for its share of the split ones. What a step leaves in memory may be
+used by the steps that have the same indices in all dimensions up to the last split one, for these run on the same core
+in the same order as before; by no other step. That is proved by two walks: over the first step of such a run, where the
+indices of all inner dimensions are 0, starting with nothing written; and over any step, starting with what the first
+has written. Every read must find its memory written.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mosaic_grid.dataflow.memory import Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars, grid_index, is_stable
 from mosaic_grid.dataflow.step import Findings, Step
 from mosaic_grid.dataflow.step_state import State, Written
+from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel
 
 
@@ -45,7 +46,7 @@ def follow(kernel: Kernel, last_split: int) -> Steps:
 def _walk(kernel: Kernel, state: State, at_zero: set[int]) -> Step:
     scalars = Scalars(dimension.bound for dimension in kernel.grid)
     arguments = list(kernel.arguments)
-    views: dict[ir.Value, View] = {}
+    views: dict[Value, View] = {}
     for number, argument in enumerate(arguments):
         if number < len(kernel.grid):
             index = sym.constant(0) if number in at_zero else grid_index(number, kernel.grid[number].bound)

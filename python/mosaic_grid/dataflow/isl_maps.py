@@ -45,7 +45,7 @@ class Functions:
         self._axes = {index: axis for axis, index in enumerate(indices)}
 
     def of(self, expr: Expr) -> isl.PwAff:
-        """The function; raises `NotAffineError`. Notes in `wraps` where it was taken for granted that a sum doesn't wrap."""
+        """The function; raises `NotAffineError`. `wraps` tells whether any was taken not to wrap though it may."""
         match expr:
             case Const(value):
                 return self._constant(value)
@@ -69,8 +69,8 @@ class Functions:
             case Extremum(greatest, operands):
                 return self._fold([self.of(a) for a in operands], greatest)
             case Absolute(a):
-                value = self.of(a)
-                return value.max(value.neg())
+                signed = self.of(a)
+                return signed.max(signed.neg())
             case Select(condition, then, other):
                 return self.of(condition).cond(self.of(then), self.of(other))
             case Compare(relation, a, b):
@@ -80,8 +80,9 @@ class Functions:
             case Junction(every, operands):
                 return self._fold([self.of(a) for a in operands], not every)
             case Wrap(inner):
+                unwrapped = self.of(inner)
                 self.wraps = True
-                return self.of(inner)
+                return unwrapped
             case Product() | _:
                 raise NotAffineError(str(expr))
 

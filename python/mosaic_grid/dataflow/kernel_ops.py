@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.tensors import IntType
+from mosaic_grid.symbolic.nodes import Compare
 
 Args = Sequence[sym.Expr]
 Rule = Callable[[ir.Operation, IntType, Args], sym.Expr | None]
@@ -60,6 +61,10 @@ def _add(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
 
 
 def _subtract(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    match args:
+        case [Compare(">", x, sym.Const(0)), Compare("<", y, sym.Const(0))] if x == y:
+            # (x > 0) - (x < 0) = sign(x), as JAX writes it
+            return sym.sign(x)
     return _fitted(kind, sym.sub(*args))
 
 
@@ -84,11 +89,18 @@ def _remainder(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
 
 
 def _divide_unsigned(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
-    return sym.floordiv(*args) if _never_negative(args) and _is_defined_division(kind, *args) else None
+    a, b = (_unsigned(kind, arg) for arg in args)
+    return None if 0 in sym.range_of(b) else _fitted(kind, sym.floordiv(a, b))
 
 
 def _remainder_unsigned(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
-    return sym.mod(*args) if _never_negative(args) and _is_defined_division(kind, *args) else None
+    a, b = (_unsigned(kind, arg) for arg in args)
+    return None if 0 in sym.range_of(b) else _fitted(kind, sym.mod(a, b))
+
+
+def _unsigned(kind: IntType, a: sym.Expr) -> sym.Expr:
+    """The bits of `a` read as an unsigned integer."""
+    return sym.wrap(a, kind.bits, False, cast=True)
 
 
 def _is_defined_division(kind: IntType, a: sym.Expr, b: sym.Expr) -> bool:
@@ -96,11 +108,6 @@ def _is_defined_division(kind: IntType, a: sym.Expr, b: sym.Expr) -> bool:
     divisors = sym.range_of(b)
     overflows = kind.range.lo in sym.range_of(a) and -1 in divisors
     return 0 not in divisors and not overflows and not kind.is_bool
-
-
-def _never_negative(args: Args) -> bool:
-    """Whether signed and unsigned readings agree."""
-    return all(sym.range_of(arg).lo >= 0 for arg in args)
 
 
 def _minimum(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
@@ -120,10 +127,10 @@ def _compare(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
     operand = scalar_type(op.operands[0].type)
     if operand is None:
         return None
-    if relation not in ("==", "!=") and (unsigned or operand.is_bool) and not (unsigned and _never_negative(args)):
-        # a signed order of truth values has true = -1
-        return None
-    return sym.comparison(relation, *args)
+    if unsigned:
+        return sym.comparison(relation, *(_unsigned(operand, arg) for arg in args))
+    # in a signed order of truth values true is -1
+    return None if operand.is_bool and relation not in ("==", "!=") else sym.comparison(relation, *args)
 
 
 def _and(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
@@ -163,7 +170,8 @@ def _shift_right(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None
 
 
 def _shift_right_logical(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
-    return _shift_right(op, kind, args) if _never_negative(args) else None
+    factor = _power(kind, args[1])
+    return None if factor is None else _fitted(kind, sym.floordiv(_unsigned(kind, args[0]), factor))
 
 
 def _power(kind: IntType, amount: sym.Expr) -> sym.Expr | None:

@@ -1,7 +1,7 @@
 """Boxes of memory: which part of which buffer a view shows, and whether some boxes together cover another.
 
-A box is known by a start and a size in each dimension of the whole buffer, both symbolic. Where a part can't be told, a view
-says so with `box=None`, which stands for anything in the buffer when it is read, and for nothing when it is written.
+A box is known by a start and a size in each dimension of the whole buffer, both symbolic. Where a part can't be told, a
+view says so with `box=None`, which stands for anything in the buffer when it is read, and for nothing when written.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ def _without(piece: Box, write: Box, shape: Sequence[int]) -> list[Box]:
             if start < end:
                 left = Span(sym.add(span.start, sym.constant(start)), sym.constant(end - start))
                 rest.append((*piece[:axis], left, *piece[axis + 1 :]))
-        piece = (*piece[:axis], Span(sym.add(span.start, sym.constant(low)), sym.constant(high - low)), *piece[axis + 1 :])
+        kept = Span(sym.add(span.start, sym.constant(low)), sym.constant(high - low))
+        piece = (*piece[:axis], kept, *piece[axis + 1 :])
     return rest
 
 
@@ -150,7 +151,7 @@ _NOTHING = (0, 0)
 
 
 def _cut(own: Span, other: Span, size: int) -> tuple[int, int] | None:
-    """The part of `own` that `other` covers, relative to its start: None for all of it, `_NOTHING` where it isn't known."""
+    """The part of `own` that `other` covers, from its start: None for all of it, `_NOTHING` where it isn't known."""
     if other.start == ZERO and other.size == sym.constant(size):
         return None  # no access is out of bounds
     offset = sym.sub(other.start, own.start)

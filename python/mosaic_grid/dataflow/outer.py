@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -25,7 +24,6 @@ from mosaic_grid.dataflow.tensors import (
     Tensor,
     Uniform,
     collect,
-    each,
     extent,
     int_type,
     is_constant,
@@ -33,12 +31,13 @@ from mosaic_grid.dataflow.tensors import (
     spread,
 )
 from mosaic_grid.dataflow.unknowns import Unknowns, name_of
+from mosaic_grid.ir_types import Argument, Value
 
 # the most steps spent on one question: beyond, the answer is an unknown, so that a program of calls within calls
 # within calls stays linear
 _BUDGET = 20_000
 # an expression of more nodes than this is of no use to a person and is replaced by an unknown with its facts
-_LARGEST = 200
+_LARGEST = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,7 +53,7 @@ class _Frame:
         return self.function is function or (self.parent is not None and self.parent.enters(function))
 
 
-type _Key = tuple[ir.Value[Any], _Frame | None]
+type _Key = tuple[Value, _Frame | None]
 type _Combine = Callable[[Sequence[Tensor]], Tensor | None]
 # what has to be evaluated first, and what to make of it
 type _Plan = tuple[list[_Key], _Combine]
@@ -70,14 +69,14 @@ class OuterScalars:
         self._known: dict[_Key, Tensor | None] = {}
         self._frames: dict[tuple[ir.Operation, _Frame | None], _Frame] = {}
 
-    def evaluate(self, value: ir.Value[Any]) -> sym.Expr:
+    def evaluate(self, value: Value) -> sym.Expr:
         """The value of an integer tensor with one element. Raises `ValueError` for another type."""
         exprs = self.elements(value)
         if exprs is None or len(exprs) != 1:
             raise ValueError(f"expected an integer scalar, got {value.type}")
         return exprs[0]
 
-    def elements(self, value: ir.Value[Any]) -> tuple[sym.Expr, ...] | None:
+    def elements(self, value: Value) -> tuple[sym.Expr, ...] | None:
         """The elements of an integer tensor in row-major order; `None` for another type or more than 4096 elements."""
         tensor = self._evaluate((value.maybe_downcast(), None))
         return None if tensor is None else spread(tensor, shape_of(value.type))
@@ -112,7 +111,7 @@ class OuterScalars:
             return self._unknowns.of(key[0], "", *extent([result]))
         return result
 
-    def _plan(self, value: ir.Value[Any], frame: _Frame | None) -> _Plan:
+    def _plan(self, value: Value, frame: _Frame | None) -> _Plan:
         """How to get at a value. Nothing is asked of values that aren't integers: they are unknown at once."""
         if int_type(value.type) is None:
             return [], _nothing
@@ -142,7 +141,7 @@ class OuterScalars:
     def _operands(self, op: ir.Operation, frame: _Frame | None) -> list[_Key]:
         return [(operand, frame) for operand in op.operands]
 
-    def _argument(self, value: ir.BlockArgument[Any], frame: _Frame | None) -> _Plan:
+    def _argument(self, value: Argument, frame: _Frame | None) -> _Plan:
         """A function's argument: what the entered call passes, or what all its calls agree on."""
         function = self._by_body.get(value.owner.owner.operation)
         if function is None or function.results is None:
@@ -164,7 +163,7 @@ class OuterScalars:
         entered = self._frames.setdefault((op, frame), _Frame(op, function, frame))
         return [(results[k], entered)], _first
 
-    def _branch(self, value: ir.Value[Any], tensors: Sequence[Tensor]) -> Tensor | None:
+    def _branch(self, value: Value, tensors: Sequence[Tensor]) -> Tensor | None:
         """The branch that is taken; of two, a selection. `if` takes the first where its condition is true."""
         index, branches = tensors[0], tensors[1:]
         if not isinstance(index, Uniform):
@@ -182,7 +181,7 @@ class OuterScalars:
             return self._elementwise(value, lambda _, args: sym.select(*args), [Uniform(first), *branches])
         return self._joined(value, branches)
 
-    def _elementwise(self, value: ir.Value[Any], rule: elementwise.Rule, tensors: Sequence[Tensor]) -> Tensor | None:
+    def _elementwise(self, value: Value, rule: elementwise.Rule, tensors: Sequence[Tensor]) -> Tensor | None:
         kind, shape = int_type(value.type), shape_of(value.type)
         assert kind is not None
         if shape is not None and any(isinstance(t, Elements) for t in tensors) and _pays(math.prod(shape), tensors):
@@ -193,9 +192,11 @@ class OuterScalars:
         # what is computed from one element, whatever its value, is computed from each
         tables = [self._unknowns.of(value, "%table", *extent([t])) if isinstance(t, Elements) else t for t in tensors]
         expr = rule(kind, [t.expr for t in tables if isinstance(t, Uniform | Each)])
-        return None if expr is None else each(expr)
+        if expr is None or all(isinstance(t, Uniform) for t in tables):
+            return None if expr is None else Uniform(expr)
+        return Each(expr) if sym.constant_of(expr) is None else Uniform(expr)
 
-    def _structural(self, value: ir.Value[Any], tensors: Sequence[Tensor]) -> Tensor | None:
+    def _structural(self, value: Value, tensors: Sequence[Tensor]) -> Tensor | None:
         op, _ = defining(value)
         rule = structural.RULES.get(op.name)
         result = rule(op, tensors) if rule else None
@@ -203,20 +204,20 @@ class OuterScalars:
             return self._picked(value, [tensors[i] for i in structural.PICKS[op.name] or range(len(tensors))])
         return result
 
-    def _joined(self, value: ir.Value[Any], tensors: Sequence[Tensor]) -> Tensor | None:
+    def _joined(self, value: Value, tensors: Sequence[Tensor]) -> Tensor | None:
         """One of these tensors: what they agree on, or something within their range."""
         if all(t == tensors[0] for t in tensors):
             return tensors[0]
         return self._unknowns.of(value, "", *extent(tensors))
 
-    def _picked(self, value: ir.Value[Any], tensors: Sequence[Tensor]) -> Tensor | None:
+    def _picked(self, value: Value, tensors: Sequence[Tensor]) -> Tensor | None:
         """A tensor made of elements of these, in whatever order."""
         if all(t == tensors[0] for t in tensors) and isinstance(tensors[0], Uniform):
             return tensors[0]
         hint = next((t.expr.text for t in tensors if isinstance(t, Each)), "")
         return self._unknowns.of(value, hint, *extent(tensors))
 
-    def _dimension_size(self, value: ir.Value[Any]) -> Tensor | None:
+    def _dimension_size(self, value: Value) -> Tensor | None:
         op, _ = defining(value)
         axis = ir.IntegerAttr(op.attributes["dimension"]).value
         return self._unknowns.of(value, f"{name_of(op.operands[0])}.shape[{axis}]", sym.Range(0, 2**31 - 1))

@@ -1,7 +1,7 @@
 """The integer scalars of a kernel's body at one step, as expressions; what isn't known is a fresh unknown.
 
-The walk over the body evaluates an operation each time it runs it, so an unknown is the value of one execution: the same
-operation in two iterations of an unrolled loop gives two unknowns.
+The walk over the body evaluates an operation each time it runs it, so an unknown is the value of one execution: the
+same operation in two iterations of an unrolled loop gives two unknowns.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.kernel_ops import rule_of, scalar_type
+from mosaic_grid.ir_types import Value
 
 GRID_INDEX = "d"
 BOUND = "n"
@@ -24,25 +25,30 @@ class Scalars:
     """Values of a body's scalars while it is walked; `bounds` are the grid's, `None` for a dynamic one."""
 
     def __init__(self, bounds: Iterable[int | None]) -> None:
-        self._known: dict[ir.Value, sym.Expr] = {}
+        self._known: dict[Value, sym.Expr] = {}
         self._bounds = tuple(bounds)
         self._fresh = 0
 
-    def of(self, value: ir.Value) -> sym.Expr:
+    def of(self, value: Value) -> sym.Expr:
         """The value of a scalar that was computed; a fresh unknown for anything else."""
         known = self._known.get(value)
         if known is None:
             known = self._known[value] = self.unknown(value.type)
         return known
 
-    def set(self, values: Mapping[ir.Value, sym.Expr]) -> None:
+    def set(self, values: Mapping[Value, sym.Expr]) -> None:
         """Gives scalars their values."""
         self._known.update(values)
 
-    def forget(self, values: Iterable[ir.Value]) -> None:
+    def forget(self, values: Iterable[Value]) -> None:
         """Makes values unknown, each time anew: those that an execution of an operation gives."""
         for value in values:
             self._known.pop(value, None)
+
+    def choose(self, result: Value, condition: sym.Expr, then: Value, other: Value) -> None:
+        """Gives a result one of two values."""
+        expr = sym.select(condition, self.of(then), self.of(other))
+        self._known[result] = expr if expr.size <= _LARGEST else self.unknown(result.type)
 
     def unknown(self, kind: ir.Type, values: sym.Range | None = None) -> sym.Expr:
         """A value of its own."""
@@ -76,5 +82,5 @@ def grid_index(axis: int, bound: int | None) -> sym.Expr:
 
 
 def is_stable(expr: sym.Expr) -> bool:
-    """Whether an expression has no unknown of its own: only grid indices and bounds, the same wherever it is computed."""
+    """Whether an expression has no unknown of its own but only grid indices and bounds, so that it means one thing."""
     return all(not leaf.text.startswith("?") for leaf in sym.leaves_of(expr))

@@ -1,8 +1,8 @@
-"""A walk over one step of a kernel: what it reads that it may not have written, what it leaves under way, what it writes.
+"""A walk over one step of a kernel: what it reads without having written it, what it writes, what it leaves under way.
 
-Memory is only ever added to what is written, so one walk over a loop's body from the state before the loop answers for all
-of its iterations: the first one has the least behind it. Loops of few iterations are walked one by one, with the values
-their scalars then have.
+Memory is only ever added to what is written, so one walk over a loop's body from the state before the loop answers for
+all of its iterations: the first one has the least behind it. Loops of few iterations are walked one by one, with the
+values their scalars then have.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.effects import Effect, effect_of, is_dead, is_memory
+from mosaic_grid.dataflow.effects import Effect, effect_of, is_memory, named
 from mosaic_grid.dataflow.memory import PRNG, Box, Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars
 from mosaic_grid.dataflow.step_state import State, Transfer
+from mosaic_grid.dataflow.uses import is_dead
 from mosaic_grid.dataflow.views import access, amount_of, view_of
+from mosaic_grid.ir_types import Value
 
 _MOST_ITERATIONS = 32
 _MOST_OPERATIONS = 40_000
@@ -26,7 +28,7 @@ _MOST_OPERATIONS = 40_000
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """A read or a write; `guards` are the conditions around it that are not decided (a loop that may not run is one)."""
+    """A read or a write; `guards` are the undecided conditions around it (a loop that may not run is one)."""
 
     op: ir.Operation
     root: Root
@@ -42,31 +44,36 @@ class Findings:
     """
 
     uncovered: list[tuple[Access, tuple[Access, ...]]] = dataclasses.field(default_factory=list)
-    reads: list[Access] = dataclasses.field(default_factory=list)
-    writes: list[Access] = dataclasses.field(default_factory=list)
+    reads: list[Access] = dataclasses.field(default_factory=list[Access])
+    writes: list[Access] = dataclasses.field(default_factory=list[Access])
     unmatched: list[tuple[Root, ir.Operation]] = dataclasses.field(default_factory=list)
-    unknown: list[ir.Operation] = dataclasses.field(default_factory=list)
+    unknown: list[ir.Operation] = dataclasses.field(default_factory=list[ir.Operation])
 
 
 class Step:
     """One walk; `state` is what is known before it and becomes what is known after it."""
 
-    def __init__(self, scalars: Scalars, state: State, views: dict[ir.Value, View]) -> None:
+    def __init__(self, scalars: Scalars, state: State, views: dict[Value, View]) -> None:
         self.scalars = scalars
         self.state = state
         self.found = Findings()
         self._views = views
         self._guards: tuple[sym.Expr, ...] = ()
+        self._undecided: list[tuple[Access, tuple[Access, ...]]] = []
         self._walked = 0
         self._numbers = 0
 
     def walk(self, block: ir.Block) -> ir.Operation | None:
         """Runs the operations of a block in order and returns its terminator."""
         last: ir.Operation | None = None
+        outside, self._undecided = self._undecided, []
         for view in block.operations:
             last = view.operation
             self._walked += 1
             _HANDLERS.get(effect_of(last), _unknown)(self, last)
+        # now the scalars of this block are known, and with them which loads are selected away
+        self.found.uncovered += [(access, b) for access, b in self._undecided if not is_dead(access.op, self._known)]
+        self._undecided = outside
         return last
 
     def finish(self) -> None:
@@ -75,11 +82,11 @@ class Step:
 
     # -- memory
 
-    def view(self, value: ir.Value) -> View | None:
+    def view(self, value: Value) -> View | None:
         """The view behind a memref; None where it can't be told what it shows."""
         return self._views.get(value)
 
-    def show(self, value: ir.Value, view: View) -> None:
+    def show(self, value: Value, view: View) -> None:
         """Says what a memref shows."""
         self._views[value] = view
 
@@ -91,7 +98,8 @@ class Step:
         self.found.reads.append(access)
         if not self.state.has(root, box):
             before = tuple(write for write in self.found.writes if write.root == root)
-            self.found.uncovered.append((access, before))
+            # a store that reads has no results, so nothing could show it dead
+            (self._undecided if len(op.results) else self.found.uncovered).append((access, before))
 
     def write(self, op: ir.Operation, root: Root, box: Box | None, covers: bool) -> None:
         """Notes a write; one that `covers` leaves no element of the box as it was."""
@@ -109,11 +117,14 @@ class Step:
         if not self.state.wait(semaphore.root, semaphore.box, amount):
             self.found.unmatched.append((semaphore.root, op))
 
-    def private(self, value: ir.Value) -> None:
+    def private(self, value: Value) -> None:
         """Gives the result of an allocation a buffer of its own."""
         self._numbers += 1
         shape = tuple(value.type.shape) if isinstance(value.type, ir.MemRefType) else ()
         self.show(value, whole(Root(None, shape, self._numbers)))
+
+    def _known(self, value: Value) -> int | None:
+        return sym.constant_of(self.scalars.of(value)) if _is_scalar(value) else None
 
     # -- control
 
@@ -134,9 +145,9 @@ class Step:
         self.state = before
         self.state.join(condition, *ends)
         self.scalars.forget(op.results)
-        pairs = zip(op.results, given[0], given[1], strict=False)
-        joined = {r: sym.select(condition, self.scalars.of(a), self.scalars.of(b)) for r, a, b in pairs if _is_scalar(r)}
-        self.scalars.set({result: expr for result, expr in joined.items() if expr.size < 60})
+        for result, then, other in zip(op.results, given[0], given[1], strict=False):
+            if _is_scalar(result):
+                self.scalars.choose(result, condition, then, other)
 
     def counted_loop(self, op: ir.Operation) -> None:
         """`scf.for`."""
@@ -184,12 +195,12 @@ class Step:
         for region in op.regions:
             self._pass_on(op, self._run(region.blocks[0]))
 
-    def _run(self, block: ir.Block | None) -> list[ir.Value]:
+    def _run(self, block: ir.Block | None) -> list[Value]:
         """Runs a block and returns what it yields."""
         end = self.walk(block) if block is not None else None
         return list(end.operands) if end is not None else []
 
-    def _pass_on(self, op: ir.Operation, given: Sequence[ir.Value]) -> None:
+    def _pass_on(self, op: ir.Operation, given: Sequence[Value]) -> None:
         for result, value in zip(op.results, given, strict=False):
             if is_memory(result):
                 view = self.view(value)
@@ -234,7 +245,7 @@ class Step:
         self.found.unmatched += [(transfer.semaphore, transfer.op) for transfer in transfers]
 
 
-def _is_scalar(value: ir.Value) -> bool:
+def _is_scalar(value: Value) -> bool:
     return isinstance(value.type, ir.IntegerType | ir.IndexType)
 
 
@@ -298,39 +309,46 @@ def _write(step: Step, op: ir.Operation) -> None:
 
 
 def _copy_start(step: Step, op: ir.Operation) -> None:
-    view = op.opview
     indirect = op.name == "tpu.enqueue_indirect_dma"
-    semaphores = [view.semaphore] if indirect else [s for s in (view.source_semaphore, view.target_semaphore) if s]
-    source, target = step.view(view.source), step.view(view.target)
-    counters = [step.view(semaphore) for semaphore in semaphores]
-    if source is None or target is None or None in counters:
+    source, target, offsets = (_named_view(step, op, name) for name in ("source", "target", "offsets"))
+    counters = _semaphores(step, op)
+    moved = named(op, "target")
+    if source is None or target is None or moved is None or counters is None:
         _unknown(step, op)
         return
     step.read(op, source.root, None if indirect else source.box)
-    if indirect:
-        offsets = step.view(view.offsets)
-        if offsets is not None:
-            step.read(op, offsets.root, offsets.box)
+    if offsets is not None:
+        step.read(op, offsets.root, offsets.box)
+    adds = "add" in op.attributes and bool(ir.BoolAttr(op.attributes["add"]).value)
+    if adds:
+        step.read(op, target.root, None)
     step.write(op, target.root, None if indirect else target.box, covers=False)
     for counter in counters:
-        if counter is not None:
-            step.start(op, counter, amount_of(view.target, target), None if indirect else target)
+        step.start(op, counter, amount_of(moved, target), None if indirect else target)
 
 
 def _copy_wait(step: Step, op: ir.Operation) -> None:
-    view = op.opview
-    if op.name == "tpu.wait_dma":
-        semaphores = [s for s in (view.source_semaphore, view.target_semaphore) if s]
-        moved = view.target
-    else:
-        semaphores, moved = [view.semaphore], view.dst
-    target = step.view(moved)
-    for semaphore in semaphores:
-        counter = step.view(semaphore)
-        if counter is None or target is None:
-            _unknown(step, op)
-        else:
-            step.wait(op, counter, amount_of(moved, target))
+    moved = named(op, "target") or named(op, "dst")
+    target = step.view(moved) if moved is not None else None
+    counters = _semaphores(step, op)
+    if moved is None or target is None or counters is None:
+        _unknown(step, op)
+        return
+    for counter in counters:
+        step.wait(op, counter, amount_of(moved, target))
+
+
+def _named_view(step: Step, op: ir.Operation, name: str) -> View | None:
+    value = named(op, name)
+    return step.view(value) if value is not None else None
+
+
+def _semaphores(step: Step, op: ir.Operation) -> list[View] | None:
+    """The semaphores of a copy or a wait; None where one can't be told."""
+    given = [named(op, name) for name in ("semaphore", "source_semaphore", "target_semaphore")]
+    views = [step.view(value) for value in given if value is not None]
+    known = [view for view in views if view is not None]
+    return known if len(known) == len(views) else None
 
 
 def _signal(step: Step, op: ir.Operation) -> None:

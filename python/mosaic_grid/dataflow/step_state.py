@@ -91,10 +91,11 @@ class State:
         self.waited = (*self.waited, found)
         if any(t.semaphore == semaphore and not disjoint(t.part, part) for t in self.transfers):
             return True
-        for done in self.waited:
-            if done.semaphore == semaphore and done.part == part and done.target is not None and done.target.box is not None:
-                self.write(done.target.root, done.target.box)
-        self.waited = tuple(t for t in self.waited if (t.semaphore, t.part) != (semaphore, part))
+        counted = [t for t in self.waited if (t.semaphore, t.part) == (semaphore, part)]
+        for target in (t.target for t in counted):
+            if target is not None and target.box is not None:
+                self.write(target.root, target.box)
+        self.waited = tuple(t for t in self.waited if t not in counted)
         return True
 
     def under(self, guard: sym.Expr) -> State:
@@ -140,10 +141,10 @@ class State:
                     self.write(root, written.box)
                     continue
                 known = self.writes.get(root, ())
-                conditional = Written(written.box, written.guards | {condition})
-                already = conditional in known or any(w.box == written.box and w.guards <= conditional.guards for w in known)
+                guards = written.guards | {condition}
+                already = any(w.box == written.box and w.guards <= guards for w in known)
                 if not already and len(known) < _MOST_WRITES:
-                    self.writes[root] = (*known, conditional)
+                    self.writes[root] = (*known, Written(written.box, guards))
 
     def unbalanced(self, earlier: State) -> list[Transfer]:
         """The transfers by which this state's counts differ from those of an earlier one."""

@@ -147,12 +147,6 @@ def is_constant(tensor: Tensor) -> bool:
     return all(isinstance(e, sym.Const) for e in exprs)
 
 
-def each(expr: sym.Expr) -> Tensor:
-    """The tensor of which each element is `expr`."""
-    varies = any(isinstance(leaf, sym.Load) and not leaf.index for leaf in sym.leaves_of(expr))
-    return Each(expr) if varies else Uniform(expr)
-
-
 def extent(tensors: Sequence[Tensor]) -> tuple[sym.Range, int]:
     """A range that holds every element of the tensors, and a number that divides every one."""
     ranges, divisors = [], []

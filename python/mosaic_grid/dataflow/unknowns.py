@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.control import defining
-from mosaic_grid.dataflow.tensors import Tensor, Uniform, each, int_type, shape_of
+from mosaic_grid.dataflow.tensors import Each, Tensor, Uniform, int_type, shape_of
 from mosaic_grid.diagnostics import place_of
+from mosaic_grid.ir_types import Value
 
 # a longer name says nothing to a person
 _LONGEST = 60
@@ -22,9 +21,7 @@ class Unknowns:
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
 
-    def of(
-        self, value: ir.Value[Any], hint: str = "", values: sym.Range | None = None, divisor: int = 1
-    ) -> Tensor | None:
+    def of(self, value: Value, hint: str = "", values: sym.Range | None = None, divisor: int = 1) -> Tensor | None:
         """An unknown tensor of the type of `value`, `None` where that isn't an integer tensor.
 
         It is named after `hint`, else after what defines the value. `values` and `divisor` are what is known of each
@@ -37,7 +34,7 @@ class Unknowns:
         values = values or kind.range
         if shape_of(value.type) == ():
             return Uniform(sym.parameter(name, values, origin, divisor or 1))
-        return each(sym.load(name, (), values, origin))
+        return Each(sym.load(name, (), values, origin)) if values.lo < values.hi else Uniform(sym.constant(values.lo))
 
     def _unique(self, hint: str) -> str:
         name = hint
@@ -48,7 +45,7 @@ class Unknowns:
         return name
 
 
-def name_of(value: ir.Value[Any]) -> str:
+def name_of(value: Value) -> str:
     """What a person calls a value: an argument by its name in the user's function, a result by its operation."""
     if isinstance(value, ir.BlockArgument):
         location = value.location
@@ -64,7 +61,7 @@ def name_of(value: ir.Value[Any]) -> str:
     return f"%{op.name.rpartition('.')[2]}"
 
 
-def origin_of(value: ir.Value[Any]) -> sym.Origin:
+def origin_of(value: Value) -> sym.Origin:
     """Where a value is defined: what defines it, and the user's line where the program has it."""
     if isinstance(value, ir.BlockArgument):
         what, location = f"argument {value.arg_number}", value.location

@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.memory import ONE, Box, View
 from mosaic_grid.dataflow.scalars import Scalars
+from mosaic_grid.ir_types import Value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,9 +26,10 @@ def view_of(op: ir.Operation, base: View, scalars: Scalars) -> View:
     """What the result of an operation on a memref shows."""
     kind = ir.MemRefType(op.results[0].type)
     if op.name == "tpu.memref_slice":
-        view = op.opview
-        starts = [scalars.of(start) for start in view.base_idx]
-        return base.slice(starts, _shape(kind, scalars, [scalars.of(size) for size in view.dynamic_sizes]))
+        # a start for each dimension, then a size for each dynamic one
+        numbers = [scalars.of(number) for number in list(op.operands)[1:]]
+        rank = len(base.shape)
+        return base.slice(numbers[:rank], _shape(kind, scalars, numbers[rank:]))
     if op.name == "tpu.memref_squeeze":
         # dynamic sizes stay in their order; those of a static size of 1 go
         sizes = [size for size in base.shape if sym.constant_of(size) is None]
@@ -52,7 +54,7 @@ def access(op: ir.Operation, base: View, first_index: int, scalars: Scalars) -> 
     return Part(base.part(starts, extents), complete, adds)
 
 
-def amount_of(memref: ir.Value, view: View) -> tuple[object, ...]:
+def amount_of(memref: Value, view: View) -> tuple[object, ...]:
     """How much a copy to a view counts on its semaphore: the type and the sizes other than 1, which a reshape keeps."""
     kind = ir.MemRefType(memref.type)
     return (str(kind.element_type), *(size for size in view.shape if size != ONE))
@@ -61,9 +63,8 @@ def amount_of(memref: ir.Value, view: View) -> tuple[object, ...]:
 def _shape(kind: ir.MemRefType, scalars: Scalars, dynamic: Sequence[sym.Expr]) -> tuple[sym.Expr, ...]:
     """A memref's shape, its dynamic sizes taken from `dynamic` in order, unknown where there are none left."""
     left = iter(dynamic)
-    return tuple(
-        sym.constant(size) if size >= 0 else next(left, None) or scalars.unknown(ir.IndexType.get()) for size in kind.shape
-    )
+    unknown = (scalars.unknown(ir.IndexType.get()) for _ in kind.shape)
+    return tuple(sym.constant(n) if n >= 0 else next(left, None) or next(unknown) for n in kind.shape)
 
 
 def _integers(op: ir.Operation, name: str) -> tuple[int, ...]:

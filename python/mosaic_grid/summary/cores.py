@@ -52,10 +52,13 @@ def cores_of(grid: Sequence[DimensionSummary], available: int) -> Cores:
 
 
 def idle_cores_warning(launch: LaunchSummary, target: Target | None) -> Diagnostic | None:
-    """The warning that cores idle because the bound of every parallel dimension is dynamic; `None` where they don't."""
+    """The warning that cores idle because the bound of every parallel dimension is dynamic; `None` where they don't.
+
+    They don't either in a launch that is another's fallback.
+    """
     cores = launch.cores
     dynamic = [axis for axis, dimension in enumerate(launch.grid) if dimension.is_parallel and dimension.bound is None]
-    if cores is None or cores.used is None or cores.used == cores.available or not dynamic:
+    if cores is None or cores.used is None or cores.used == cores.available or not dynamic or launch.fallback:
         return None
     have = "has a dynamic bound" if len(dynamic) == 1 else "have dynamic bounds"
     runs = f"{chip_name(target)} runs this kernel on {cores.used} of its {cores.available} cores"

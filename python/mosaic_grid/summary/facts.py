@@ -92,7 +92,9 @@ class LaunchSummary:
     """A kernel with the launches of it that look alike; `launches` is 0 for a kernel that nothing launches.
 
     `place` is in the kernel, `launched_at` where the program launches it, `warn_at` the best of them for a message.
-    `vmem` and `smem` are lower bounds in bytes for one core. `cores` is `None` for a SparseCore kernel.
+    `branch` tells it apart where the program chooses between launches at run time; a `fallback` is only taken where
+    another, which uses every core, can't be. `vmem` and `smem` are lower bounds in bytes for one core. `cores` is
+    `None` for a SparseCore kernel.
     """
 
     symbol: str
@@ -107,6 +109,8 @@ class LaunchSummary:
     vmem: int
     smem: int
     cores: Cores | None
+    branch: str = ""
+    fallback: bool = False
     launches: int = dataclasses.field(default=0, compare=False)
     launched_at: Place | None = dataclasses.field(default=None, compare=False)
     warn_at: Place | None = dataclasses.field(default=None, compare=False)

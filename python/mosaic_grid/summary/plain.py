@@ -54,8 +54,8 @@ def _launch(launch: LaunchSummary, target: Target | None) -> Iterator[str]:
             yield f"  {kind} {number}: {buffer.name} {buffer_text(buffer)}"
     yield from (f"  {line}" for line in memory_texts(launch, target))
     yield f"  cores: {cores_text(launch.cores, target)}"
-    if launch.cores and launch.cores.advice:
-        yield f"    {launch.cores.advice}"
+    if advice := advice_text(launch):
+        yield f"    {advice}"
 
 
 def title_text(launch: LaunchSummary) -> str:
@@ -74,8 +74,10 @@ def launches_text(launch: LaunchSummary) -> str:
     if not launch.launches:
         return "not launched here"
     if launch.launches == 1:
-        return f"launched at {launch.launched_at}" if launch.launched_at else "launched once"
-    return f"launched {launch.launches} times{f', first at {launch.launched_at}' if launch.launched_at else ''}"
+        text = f"launched at {launch.launched_at}" if launch.launched_at else "launched once"
+    else:
+        text = f"launched {launch.launches} times" + (f", first at {launch.launched_at}" if launch.launched_at else "")
+    return f"{text}, {launch.branch}" if launch.branch else text
 
 
 def grid_text(launch: LaunchSummary) -> str:
@@ -157,6 +159,13 @@ def size_text(count: int) -> str:
             whole, tenth = count >> shift, (count * 10 >> shift) % 10
             return f"{whole}.{tenth} {unit}" if tenth else f"{whole} {unit}"
     return f"{count} B"
+
+
+def advice_text(launch: LaunchSummary) -> str:
+    """What to do about idle cores, if anything."""
+    if launch.fallback:
+        return "the fallback of a launch that runs on every core"
+    return launch.cores.advice if launch.cores else ""
 
 
 def cores_text(cores: Cores | None, target: Target | None) -> str:

@@ -15,6 +15,7 @@ from mosaic_grid.dataflow.unknowns import origin_of
 from mosaic_grid.diagnostics import place_of
 from mosaic_grid.errors import Place
 from mosaic_grid.program import VERSION, Kernel, Launch, Program
+from mosaic_grid.summary.branches import branch_of, with_fallbacks
 from mosaic_grid.summary.cores import cores_of
 from mosaic_grid.summary.facts import DimensionSummary, LaunchSummary, Summary, WindowSummary
 from mosaic_grid.summary.windows import buffer_of, name_of, window_summary, with_operands
@@ -37,7 +38,8 @@ def summarize(
     launched = {launch.kernel.symbol for launch in program.launches}
     others = [k for symbol, k in program.kernels.items() if symbol not in launched and selects(k.name)]
     alike: dict[LaunchSummary, list[LaunchSummary]] = {}
-    for summary in (*map(reader.launch, launches), *map(reader.kernel, others)):
+    launched_ones = with_fallbacks([(branch_of(launch.op), reader.launch(launch)) for launch in launches])
+    for summary in (*launched_ones, *map(reader.kernel, others)):
         alike.setdefault(summary, []).append(summary)
     return Summary(tuple(map(_merged, alike.values())), target, "" if alike else _found(program))
 

@@ -90,7 +90,10 @@ def _cores(launch: LaunchSummary, target: Target | None) -> Text:
     if cores is None:
         return _plain(text)
     style = "bold red" if cores.used is None else "green" if cores.used == cores.available else "bold yellow"
-    return _plain(text, style).append(f"\n{cores.advice}" if cores.advice else "", style="default")
+    if launch.fallback:
+        style = "yellow"
+    advice = words.advice_text(launch)
+    return _plain(text, style).append(f"\n{advice}" if advice else "", style="not bold default")
 
 
 def _plain(text: str, style: str = "") -> Text:

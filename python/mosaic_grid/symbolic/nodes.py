@@ -6,7 +6,6 @@ Machine arithmetic appears in one node only, `Wrap`. Truth values are the intege
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import math
@@ -28,19 +27,22 @@ class Origin:
     column: int = 0
 
 
-class Expr(abc.ABC):
-    """An integer-valued expression; equality is equality of form."""
+class Expr:
+    """An integer-valued expression; equality is equality of form.
+
+    Abstract, yet no `abc.ABC`, whose `isinstance` is several times slower: the rules ask it all the time.
+    """
 
     @property
-    @abc.abstractmethod
     def args(self) -> tuple[Expr, ...]:
         """The operands."""
+        raise NotImplementedError
 
-    @abc.abstractmethod
-    def _bounds(self) -> Range: ...
+    def _bounds(self) -> Range:
+        raise NotImplementedError
 
-    @abc.abstractmethod
-    def _multiple(self) -> int: ...
+    def _multiple(self) -> int:
+        raise NotImplementedError
 
     @functools.cached_property
     def divisor(self) -> int:
@@ -58,11 +60,16 @@ class Expr(abc.ABC):
         return 1 + sum(arg.size for arg in self.args)
 
     @functools.cached_property
+    def written(self) -> tuple[str, int]:
+        """The text, and how tightly it binds: see `show`."""
+        from mosaic_grid.symbolic.show import write
+
+        return write(self)
+
+    @property
     def text(self) -> str:
         """How a person would write it."""
-        from mosaic_grid.symbolic.show import show
-
-        return show(self)
+        return self.written[0]
 
     def __str__(self) -> str:
         return self.text
@@ -73,7 +80,11 @@ class Const(Expr):
     """An integer."""
 
     value: int
-    args = ()
+
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def _bounds(self) -> Range:
         return Range(self.value, self.value)
@@ -90,7 +101,11 @@ class Param(Expr):
     values: Range
     known_divisor: int = 1
     origin: Origin | None = dataclasses.field(default=None, compare=False)
-    args = ()
+
+    @property
+    def args(self) -> tuple[Expr, ...]:
+        """None."""
+        return ()
 
     def _bounds(self) -> Range:
         return self.values

@@ -28,12 +28,8 @@ from mosaic_grid.symbolic.quotients import FloorDiv, Mod, TruncDiv, TruncRem
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(8)
 
 
-def show(expr: Expr) -> str:
-    """The text of the expression."""
-    return _write(expr)[0]
-
-
-def _write(expr: Expr) -> tuple[str, int]:
+def write(expr: Expr) -> tuple[str, int]:
+    """The text of the expression, and how tightly its outermost operator binds."""
     match expr:
         case Const(value):
             return str(value), _ATOM if value >= 0 else _UNARY
@@ -44,7 +40,7 @@ def _write(expr: Expr) -> tuple[str, int]:
         case Wrap(inner, bits, signed, True):
             return f"{'i' if signed else 'ui'}{bits}({inner})", _ATOM
         case Wrap(inner):
-            return _write(inner)
+            return inner.written
         case Linear(terms, constant):
             return _sum(terms, constant), _SUM if len(terms) + bool(constant) > 1 else _term_strength(terms[0])
         case Product(a, b):
@@ -86,7 +82,7 @@ def _list(exprs: tuple[Expr, ...]) -> str:
 
 
 def _within(expr: Expr, strength: int) -> str:
-    text, own = _write(expr)
+    text, own = expr.written
     return text if own >= strength else f"({text})"
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from jaxlib.mlir import ir
+
 from oracle.values import Array
 
 
@@ -46,7 +48,7 @@ class Compiler:
     """Compiles blocks with a table of rules, op name -> rule; slots are numbered across all of them."""
 
     rules: Mapping[str, Rule]
-    _slots: dict[ir.Value, int] = dataclasses.field(default_factory=dict[ir.Value, int])
+    _slots: dict[ir.Value[Any], int] = dataclasses.field(default_factory=dict[ir.Value[Any], int])
 
     def block(self, block: ir.Block) -> Code:
         """Compiles a block. Raises `NotImplementedError` for an op without a rule."""
@@ -55,7 +57,7 @@ class Compiler:
         steps = tuple(self._step(op) for op in ops)
         return Code(arguments, steps, self.slots(list(terminator.operands)))
 
-    def slots(self, values: Sequence[ir.Value]) -> tuple[int, ...]:
+    def slots(self, values: Sequence[ir.Value[Any]]) -> tuple[int, ...]:
         """Where values are in the frame."""
         return tuple(self._slots.setdefault(value, len(self._slots)) for value in values)
 

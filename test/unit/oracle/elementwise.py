@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
+
 from oracle.code import Function, Rule, pure
 from oracle.machine import OracleError
 from oracle.values import Array, dtype_of, literal, shape_of

@@ -7,14 +7,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+
+from mosaic_grid.grid import Semantics
+from mosaic_grid.program import Kernel
 from oracle.code import Code, Compiler, Frame
 from oracle.kernel_ops import RULES
 from oracle.machine import Machine, OracleError
 from oracle.values import Array, shape_of
 from oracle.windows import Buffer, Whole, scratch_of, shape_of_window
-
-from mosaic_grid.grid import Semantics
-from mosaic_grid.program import Kernel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,9 +58,9 @@ def _shares(kernel: Kernel, bounds: tuple[int, ...], machine: Machine) -> list[l
     axes = [axis for axis, dimension in enumerate(kernel.grid) if dimension.semantics is Semantics.CORE_PARALLEL]
     if machine.cores is None or not axes:
         return [points]
-    if axes != [0] or kernel.grid[0].bound is None or bounds[0] > machine.cores:
+    if len(axes) > 1 or kernel.grid[axes[0]].bound is None or bounds[axes[0]] > machine.cores:
         raise OracleError(f"a chip of {machine.cores} cores can't run core_parallel dimensions {axes} of {kernel.grid}")
-    return [[point for point in points if point[0] == core] for core in range(bounds[0])]
+    return [[point for point in points if point[axes[0]] == core] for core in range(bounds[axes[0]])]
 
 
 def _steps(
@@ -74,13 +74,7 @@ def _steps(
 ) -> Iterator[None]:
     """One core: its own scratch and buffers, the arrays shared with the others."""
     kernel = compiled.kernel
-    windows: list[Buffer | Whole] = []
-    for number, (window, array) in enumerate(zip(kernel.windows, arrays, strict=True)):
-        if window.transform is None:
-            windows.append(Whole(array, window.type))
-            continue
-        shape = shape_of_window(window, compiled.functions[window.transform])
-        windows.append(Buffer(shape, array, number >= len(arrays) - outputs, machine))
+    windows = _windows(compiled, arrays, outputs, machine)
     scratch = [scratch_of(argument) for argument in kernel.scratch]
     memory = [*prefetch, *(window.memref for window in windows), *scratch]
     for point in points:
@@ -92,3 +86,17 @@ def _steps(
         yield
     for window in windows:
         window.flush()
+
+
+def _windows(
+    compiled: CompiledKernel, arrays: Sequence[Array], outputs: int, machine: Machine
+) -> list[Buffer | Whole]:
+    """A core's windows of the arrays, of which the last ones are outputs."""
+    found: list[Buffer | Whole] = []
+    for number, (window, array) in enumerate(zip(compiled.kernel.windows, arrays, strict=True)):
+        if window.transform is None:
+            found.append(Whole(array, window.type))
+        else:
+            shape = shape_of_window(window, compiled.functions[window.transform])
+            found.append(Buffer(shape, array, number >= len(arrays) - outputs, machine))
+    return found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import numpy as np
 from jaxlib.mlir import ir
+
 from oracle import elementwise
 from oracle.code import Compiler, Frame, Function, Rule, Step, pure, store
 from oracle.machine import OracleError
@@ -49,9 +49,8 @@ def _store(op: ir.Operation) -> Function:
 def _plain(op: ir.Operation, function: Function) -> Function:
     """`function`, for a load or store without mask, strides and addition."""
     attributes = op.attributes
-    masked = (
-        "operandSegmentSizes" in attributes and list(ir.DenseI32ArrayAttr(attributes["operandSegmentSizes"]))[-1] != 0
-    )
+    segments = "operandSegmentSizes"  # the last one is the mask's
+    masked = segments in attributes and list(ir.DenseI32ArrayAttr(attributes[segments]))[-1] != 0
     strided = "strides" in attributes and any(n != 1 for n in ir.DenseI32ArrayAttr(attributes["strides"]))
     adds = "add" in attributes and ir.BoolAttr(attributes["add"]).value
     if masked or strided or adds:
@@ -131,9 +130,7 @@ def _for(op: ir.Operation, compiler: Compiler) -> Step:
 
     def step(frame: Frame) -> None:
         carried = tuple(frame.values[slot] for slot in start)
-        for index in itertools.takewhile(
-            lambda i: i < int(frame.values[high]), itertools.count(int(frame.values[low]), int(frame.values[by]))
-        ):
+        for index in range(int(frame.values[low]), int(frame.values[high]), int(frame.values[by])):
             carried = body.run(frame, (np.asarray(index, dtype), *carried))
         store(frame, results, carried)
 

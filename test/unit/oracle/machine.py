@@ -19,8 +19,8 @@ class OracleError(Exception):
 class Machine:
     """A chip with `cores` cores that share HBM and nothing else; `traffic` counts the blocks moved, by kind.
 
-    Without `cores` a `core_parallel` dimension is a loop like any other: the meaning of a kernel before it is mapped to a
-    chip. With them, one that is dynamic, not outermost or larger than the chip is an error, as it is to libtpu.
+    Without `cores` a `core_parallel` dimension is a loop like any other: the meaning of a kernel before it is mapped to
+    a chip. With them, one that is dynamic or larger than the chip is an error, as it is to libtpu.
     """
 
     cores: int | None = None

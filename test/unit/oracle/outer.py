@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
+
+from mosaic_grid.program import KERNEL, Program, block_of, symbol_of
 from oracle.code import Code, Compiler, Frame, Function, Rule, Step, pure, store
 from oracle.elementwise import constant, divide
 from oracle.grid import CompiledKernel, compile_kernel, launch
 from oracle.kernel_ops import reshape
 from oracle.machine import Machine
 from oracle.values import Array, dtype_of, poisoned, shape_of
-
-from mosaic_grid.program import KERNEL, Program, block_of, symbol_of
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
     "EQ": np.equal,
@@ -56,7 +56,11 @@ class _Outer:
 
     def _call(self, op: ir.Operation) -> Function:
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-        return lambda *arguments: self.call(name, arguments)
+
+        def call(*arguments: Array) -> tuple[Array, ...]:
+            return self.call(name, arguments)
+
+        return call
 
     def _launch(self, op: ir.Operation) -> Function:
         if KERNEL not in op.attributes:
@@ -84,7 +88,7 @@ def _aliases(op: ir.Operation) -> dict[int, int]:
     if "output_operand_aliases" not in op.attributes:
         return {}
     found = [stablehlo.OutputOperandAlias(alias) for alias in ir.ArrayAttr(op.attributes["output_operand_aliases"])]
-    return {(list(alias.output_tuple_indices) or [0])[0]: alias.operand_index for alias in found}
+    return {next(iter(alias.output_tuple_indices), 0): alias.operand_index for alias in found}
 
 
 def _read_only(operand: Array) -> Array:

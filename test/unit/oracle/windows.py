@@ -1,16 +1,20 @@
-"""Windows as Mosaic's pipeline moves them: a block comes in when its index changes, and goes out when it changes or at the end."""
+"""Windows as Mosaic's pipeline moves them.
+
+An input's block comes in when its index changes. An output's goes out when its index changes, and at the end.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
+
+from mosaic_grid.program import Window
 from oracle.code import Code, Frame
 from oracle.machine import Machine, OracleError
 from oracle.values import Array, dtype_of, poisoned, shape_of
-
-from mosaic_grid.program import Window
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Whole:
         """What is written to it is there already."""
 
 
-def scratch_of(argument: ir.BlockArgument) -> Array:
+def scratch_of(argument: ir.Value[Any]) -> Array:
     """Fresh scratch."""
     return poisoned(shape_of(argument.type), np.dtype(dtype_of(argument.type)))
 

@@ -1,0 +1,64 @@
+"""Whether what a load gives matters: who uses it, and under which choice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from jaxlib.mlir import ir
+
+from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.ir_types import Value
+
+Known = Callable[[Value], int | None]
+"""The value of a scalar where it is known."""
+
+SELECT = "arith.select"
+# a chain of more users than this is neither a dead load's nor a simple counter's
+_FEW_USERS = 24
+
+
+def is_dead(op: ir.Operation, known: Known | None = None) -> bool:
+    """Whether nothing uses what an operation that only reads or computes gives.
+
+    JAX emits a load of the old contents before every store, and nothing uses it. With `known`, a selection by a known
+    scalar doesn't use what it doesn't take; this must be asked where the block of `op` has been walked, for only
+    selections in that block are looked at.
+    """
+    waiting = list(op.results)
+    for seen, value in enumerate(waiting):
+        for use in value.uses:
+            user = use.owner.operation
+            if known is not None and user.name == SELECT and _ignores(user, use.operand_number, op, known):
+                continue
+            if effect_of(user) is not Effect.PURE or seen > _FEW_USERS:
+                return False
+            waiting.extend(user.results)
+    return True
+
+
+def may_be_chosen_away(op: ir.Operation) -> bool:
+    """Whether a selection may drop what an operation gives; True where there are too many users to look at."""
+    waiting = list(op.results)
+    for seen, value in enumerate(waiting):
+        for use in value.uses:
+            user = use.owner.operation
+            if user.name == SELECT or seen > _FEW_USERS:
+                return True
+            if effect_of(user) is Effect.PURE:
+                waiting.extend(user.results)
+    return False
+
+
+def _ignores(select: ir.Operation, operand: int, op: ir.Operation, known: Known) -> bool:
+    """Whether a selection in the block of `op` surely takes its other operand."""
+    if operand == 0 or select.block != op.block:
+        return False
+    condition = next((value for value in map(known, _scalars_behind(select.operands[0])) if value is not None), None)
+    return condition is not None and operand == (2 if condition else 1)
+
+
+def _scalars_behind(condition: Value) -> Iterator[Value]:
+    """The scalar that a condition is, or is a broadcast of."""
+    yield condition
+    if isinstance(condition, ir.OpResult) and condition.owner.name == "vector.broadcast":
+        yield condition.owner.operands[0]

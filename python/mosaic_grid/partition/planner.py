@@ -1,0 +1,98 @@
+"""The plans of a program's launches, all made before anything is changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from jaxlib.mlir import ir
+
+from mosaic_grid import symbolic
+from mosaic_grid.dataflow.outer import OuterScalars
+from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
+from mosaic_grid.ir_types import Value
+from mosaic_grid.objections import Judgement
+from mosaic_grid.partition.cost import linearizing_pays
+from mosaic_grid.partition.plan import BoundFacts, Nothing, Option, Strategy, make_option, runs_to_share
+from mosaic_grid.program import Kernel, Launch, Program
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a launch becomes: it picks one of the options; none are left where it stays as it is."""
+
+    launch: Launch
+    options: tuple[Option, ...]
+
+
+@dataclasses.dataclass
+class Planner:
+    """Plans launches one by one, and collects what there is to say; a kernel is judged once."""
+
+    program: Program
+    scalars: OuterScalars
+    cores: int
+    strategy: Strategy
+    remarks: list[Diagnostic] = dataclasses.field(default_factory=list[Diagnostic])
+
+    def __post_init__(self) -> None:
+        """Groups the launches by kernel."""
+        self._judgements: dict[tuple[str, tuple[int, ...]], Judgement] = {}
+        self._launches: dict[str, list[Launch]] = {}
+        for launch in self.program.launches:
+            self._launches.setdefault(launch.kernel.symbol, []).append(launch)
+
+    def plan(self, launch: Launch) -> Plan:
+        """The splits that keep the meaning of this launch and are worth having."""
+        runs = runs_to_share(launch.kernel.grid, self.cores, self.strategy)
+        if isinstance(runs, Nothing):
+            return Plan(launch, ())
+        facts = {axis: self._facts(bound) for axis, bound in launch.bounds.items()}
+        sound = [axes for axes in runs if not self._judge(launch.kernel, axes).objections]
+        options = [make_option(launch.kernel.grid, axes, self.cores, facts) for axes in sound]
+        return Plan(launch, tuple(self._worth_having(launch.kernel, options, facts)))
+
+    def _facts(self, bound: Value) -> BoundFacts:
+        value = self.scalars.evaluate(bound)
+        known = symbolic.range_of(value)
+        return BoundFacts(known.lo, known.hi, symbolic.divisor_of(value))
+
+    def _judge(self, kernel: Kernel, axes: tuple[int, ...]) -> Judgement:
+        """What speaks against sharing these dimensions; said once a kernel."""
+        key = (kernel.symbol, axes)
+        if key not in self._judgements:
+            from mosaic_grid.legality import judge  # brings isl, which only a kernel worth sharing should load
+
+            judgement = judge(kernel, axes, self._launches[kernel.symbol])
+            self._judgements[key] = judgement
+            self.remarks += _remarks(kernel, axes, judgement)
+        return self._judgements[key]
+
+    def _worth_having(
+        self, kernel: Kernel, options: list[Option], facts: Mapping[int, BoundFacts]
+    ) -> tuple[Option, ...]:
+        """Under `auto`, drops the option that counts several dimensions together where its divisions don't pay."""
+        if self.strategy == "linearize":
+            return tuple(options[:1])
+        single = [option for option in options if len(option.split.axes) == 1]
+        joint = [option for option in options if len(option.split.axes) > 1]
+        paying = [option for option in joint if not single or linearizing_pays(kernel, option.split, facts)]
+        return (*single, *paying)
+
+
+def _remarks(kernel: Kernel, axes: tuple[int, ...], judgement: Judgement) -> list[Diagnostic]:
+    dimensions = f"dimension{'s' if len(axes) > 1 else ''} {' and '.join(map(str, axes))}"
+    if judgement.objections:
+        first, *others = judgement.objections
+        message = f"the kernel '{kernel.name}' can't be shared between cores along {dimensions}: {first.reason}"
+        notes = [note(f"and {other.reason}", place_of(other.location)) for other in others]
+        return [_remark(message, first.location, "not-partitioned", (*notes, note("the kernel is left as it was")))]
+    if judgement.assumptions:
+        first, *others = judgement.assumptions
+        message = f"the kernel '{kernel.name}' is shared along {dimensions} on its author's word: {first.claim}"
+        notes = [note(f"and {other.claim}", place_of(other.location)) for other in others]
+        return [_remark(message, first.location, "parallel-on-trust", tuple(notes))]
+    return []
+
+
+def _remark(message: str, location: ir.Location, name: str, notes: tuple[Diagnostic, ...]) -> Diagnostic:
+    return Diagnostic(Severity.REMARK, message, place_of(location), name, notes)
