@@ -23,6 +23,8 @@ class PartitionCores(Pass):
     whose largest share is least; they are counted together only where that pays for the divisions it takes. Where it
     isn't proved that every core gets a step, the launch falls back to the original kernel.
 
+    On a target with one core a `core_parallel` dimension becomes an ordinary loop.
+
     Refused, with the reason as a remark: kernels that talk to other devices, values that scratch carries from one step of
     the dimension to another, and dimensions that are not parallel, whatever they are called. A kernel whose parallel
     dimension is static is shared by the compiler itself and left alone.
@@ -44,7 +46,7 @@ class PartitionCores(Pass):
     name: ClassVar[str] = "partition-cores"
     kind: ClassVar[Kind] = "rewrite"
 
-    cores: int | None = option(None, "how many cores share a grid (default: those of the target, or 2)")
+    cores: int | None = option(None, "how many cores share a grid (default: those of the target, else 2)")
     strategy: Strategy = option("auto", "split one dimension, linearize several into one, or auto: what pays")
 
     def __post_init__(self) -> None:
@@ -55,16 +57,20 @@ class PartitionCores(Pass):
     def run(self, program: ir.Operation, session: Session) -> None:
         """Partitions every selected launch's kernel, in place; what it leaves, it says why."""
         cores = self.cores or (session.target.cores if session.target else 2)
-        if cores == 1:
-            return
         # imported where it is needed: the tool's start-up shouldn't pay for analyses
         from mosaic_grid.dataflow.outer import OuterScalars
         from mosaic_grid.partition.apply import carry_out
         from mosaic_grid.partition.planner import Planner
+        from mosaic_grid.partition.single_core import run_on_one_core
 
         view = Program(program)
         planner = Planner(view, OuterScalars(program), cores, self.strategy)
-        plans = [planner.plan(launch) for launch in view.launches if session.selects(launch.kernel.name)]
+        if cores == 1:
+            for kernel in view.kernels.values():
+                if session.selects(kernel.name):
+                    run_on_one_core(planner, kernel)
+        else:
+            launches = [launch for launch in view.launches if session.selects(launch.kernel.name)]
+            carry_out(view, [planner.plan(launch) for launch in launches])
         for remark in planner.remarks:
             session.emit(remark)
-        carry_out(view, plans)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
+import os
 import sys
 from collections.abc import Sequence
-from typing import Literal, NoReturn
+from typing import Literal
 
+from mosaic_grid import flags
 from mosaic_grid.errors import UserError
 from mosaic_grid.instrumentation import PrintOptions
+from mosaic_grid.native_passes import NATIVE_PASSES
 from mosaic_grid.pass_options import nearest
 from mosaic_grid.passes import PASSES
 from mosaic_grid.split_input import SEPARATOR
@@ -17,20 +21,13 @@ from mosaic_grid.targets import Target, parse_target
 
 Emit = Literal["text", "bytecode"]
 
-DESCRIPTION = """\
-Opens lowered JAX programs with Pallas TPU kernels and runs passes over them.
-
-INPUT is MLIR text or bytecode, a StableHLO portable artifact, a serialized jax.export, HLO text, a bare Mosaic kernel or
-a stage dump of libtpu: whatever it is, it is told from its content. A directory stands for every dump in it, and '-' for
-standard input. With neither a pipeline nor another task, a summary is printed on a terminal and the program elsewhere.
-"""
-
-EPILOG = """\
-Kernels are unpacked on the way in and packed again on the way out; a pipeline that names 'unpack-kernels' or
-'pack-kernels' itself decides on that alone. A pass can also be given as a flag: --resolve-grid --partition-cores=cores=2.
-
-Exit codes: 0, 1 if an error was diagnosed in a program, 2 for input that can't be read or a wrong command line.
-"""
+_VALUE_LEFT_OUT = {
+    "--split-input-file": SEPARATOR,
+    "--mlir-print-ir-before": "",
+    "--mlir-print-ir-after": "",
+    "--verify-each": "true",
+}
+"""The flags whose value is optional, and what they are without one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +38,16 @@ class Form:
     unpacked: bool = False
     emit: Emit = "text"
     debuginfo: bool = False
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether programs go to standard output."""
+        return self.output == "-"
+
+    @property
+    def to_file(self) -> bool:
+        """Whether all programs go to one file."""
+        return not self.to_stdout and not os.path.isdir(self.output)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,24 +78,25 @@ class CommandLine:
     allow_unregistered: bool
     run_reproducer: bool
     list_passes: bool
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports a wrong command line as every other wrong input is reported."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raises `UserError`; argparse would print its usage and exit."""
-        raise UserError(message.removeprefix("argument "), notes=["--help shows every flag"])
+    help: bool
 
 
 def parse_command_line(arguments: Sequence[str]) -> CommandLine:
-    """Reads the arguments after the program's name. Raises `UserError`; `--help` prints and exits."""
-    rest, flagged = _passes_as_flags(arguments)
-    given = _parser().parse_args(rest)
-    pipelines = [text for text in (given.pipeline, given.pass_pipeline, ",".join(flagged)) if text]
+    """Reads the arguments after the program's name. Raises `UserError`."""
+    parser = flags.parser()
+    rest, flagged = _normal_form(arguments, parser)
+    given, unknown = parser.parse_known_intermixed_args(rest)
+    if unknown:
+        flag, _, _ = unknown[0].partition("=")
+        near = nearest(flag.lstrip("-"), [*(name.removeprefix("--") for name in parser.long_flags), *_flag_passes()])
+        hint = near.replace("'", "'--", 1)
+        raise UserError(f"unknown flag '{flag}'{hint}", notes=["--help shows every flag"])
+    pipelines = [*given.pipeline, *given.pass_pipeline, *([",".join(flagged)] if flagged else [])]
     if len(pipelines) > 1:
         raise UserError("the passes are given twice", notes=["use one of -p, --pass-pipeline and passes as flags"])
-    target = parse_target(given.target) if given.target else None
+    if given.inputs.count("-") > 1:
+        raise UserError("standard input can be read only once, and '-' is given twice")
+    target = parse_target(given.target) if given.target is not None else None
     return CommandLine(
         inputs=tuple(given.inputs),
         pipeline=next(iter(pipelines), None),
@@ -105,29 +113,51 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
         allow_unregistered=given.allow_unregistered_dialect,
         run_reproducer=given.run_reproducer,
         list_passes=given.list_passes,
+        help=given.help,
     )
 
 
-def _passes_as_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Splits off flags that are our passes, `--name` or `--name=options`, as pipeline items."""
+def _normal_form(arguments: Sequence[str], parser: flags.Parser) -> tuple[list[str], list[str]]:
+    """The arguments as argparse wants them, and those that are passes, `--name` or `--name=options`, as pipeline items.
+
+    A long flag may begin with a single dash, as in MLIR's tools. A flag whose value is optional gets the one it has
+    without; otherwise argparse would take the next argument, which is an input, for it.
+    """
     rest: list[str] = []
     passes: list[str] = []
-    for argument in arguments:
-        name, equals, options = argument.removeprefix("--").partition("=")
-        if argument.startswith("--") and name in PASSES:
-            passes.append(f"{name}{{{options}}}" if equals else name)
-        else:
-            rest.append(argument)
+    names = _flag_passes()
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--":
+            return [*rest, argument, *left], passes
+        flag, equals, value = argument.partition("=")
+        name = flag.lstrip("-")
+        if argument.startswith("-") and (name in names or f"--{name}" in parser.long_flags):
+            flag = f"--{name}"
+        if flag == f"--{name}" and name in names:
+            passes.append(f"{name}{{{value}}}" if equals else name)
+            continue
+        if not equals and flag in _VALUE_LEFT_OUT:
+            flag, equals, value = flag, "=", _VALUE_LEFT_OUT[flag]
+        rest.append(f"{flag}{equals}{value}")
+        if not equals and parser.takes_value(flag):
+            rest += itertools.islice(left, 1)
     return rest, passes
+
+
+def _flag_passes() -> frozenset[str]:
+    """The passes that may be flags."""
+    return frozenset((*PASSES, *NATIVE_PASSES))
 
 
 def _compile(given: argparse.Namespace) -> Compile | None:
     if given.compile is None:
-        if given.compile_format != "text":
-            raise UserError("--compile-format says how --compile answers", notes=["add --compile=v5p"])
+        if given.compile_format != "text" or given.keep_compiler_dumps:
+            flag = "--keep-compiler-dumps" if given.keep_compiler_dumps else "--compile-format"
+            raise UserError(f"{flag} is about --compile, which is not given", notes=["add --compile=v5p"])
         return None
-    targets = tuple(parse_target(name.strip()) for name in given.compile.split(","))
-    return Compile(targets, given.compile_format == "json", given.keep_compiler_dumps)
+    targets = dict.fromkeys(parse_target(name.strip()) for name in given.compile.split(","))
+    return Compile(tuple(targets), given.compile_format == "json", given.keep_compiler_dumps)
 
 
 def _printing(given: argparse.Namespace) -> PrintOptions:
@@ -144,88 +174,6 @@ def _printing(given: argparse.Namespace) -> PrintOptions:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() in ("true", "1"):
-        return True
-    if text.lower() in ("false", "0"):
-        return False
-    raise argparse.ArgumentTypeError(f"expects true or false, got '{text}'{nearest(text, ['true', 'false'])}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="mosaic-opt",
-        description=DESCRIPTION,
-        epilog=f"{_help_of_passes()}\n\n{EPILOG}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("inputs", nargs="*", metavar="INPUT", help="dumps to open; standard input if there are none")
-    parser.add_argument("-o", dest="output", default="-", metavar="OUT", help="where to write; a directory for several")
-    _add_pass_flags(parser.add_argument_group("passes"))
-    _add_form_flags(parser.add_argument_group("input and output"))
-    _add_debug_flags(parser.add_argument_group("watching passes"))
-    _add_task_flags(parser.add_argument_group("other tasks"))
-    return parser
-
-
-def _add_pass_flags(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("-p", dest="pipeline", metavar="PASSES", help="'pass,pass{option=value}', MLIR's own included")
-    group.add_argument("--pass-pipeline", metavar="PIPELINE", help="the same, or 'builtin.module(...)'")
-    group.add_argument("--target", metavar="CHIP[:CORES]", help="what the program is made for: v4, v5e, v5p, v6e, ...")
-    group.add_argument("--kernel", action="append", default=[], metavar="NAME", help="only kernels of this name (glob)")
-    group.add_argument(
-        "--verify-each", type=_boolean, default=True, metavar="BOOL", help="verify after each pass (true)"
-    )
-
-
-def _add_form_flags(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--unpacked", action="store_true", help="write the unpacked program")
-    group.add_argument("--emit", choices=("text", "bytecode"), default="text", help="what to write (default: text)")
-    group.add_argument("--mlir-print-debuginfo", action="store_true", help="print source locations")
-    group.add_argument("--allow-unregistered-dialect", action="store_true", help="take ops of dialects nobody knows")
-    group.add_argument(
-        "--split-input-file",
-        nargs="?",
-        const=SEPARATOR,
-        metavar="MARKER",
-        help=f"treat the parts between '{SEPARATOR}' lines as inputs of their own (give a marker with '=')",
-    )
-    group.add_argument(
-        "--verify-diagnostics", action="store_true", help="check expected-error and the like in comments"
-    )
-
-
-def _add_debug_flags(group: argparse._ArgumentGroup) -> None:
-    for when in ("before", "after"):
-        group.add_argument(
-            f"--mlir-print-ir-{when}", nargs="?", const="", metavar="PASS,...", help=f"print the program {when} passes"
-        )
-        group.add_argument(f"--mlir-print-ir-{when}-all", action="store_true", help=f"... {when} every pass")
-    group.add_argument("--mlir-print-ir-after-change", action="store_true", help="... after those that changed it")
-    group.add_argument("--mlir-timing", action="store_true", help="say how long each pass took")
-
-
-def _add_task_flags(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--summary", action="store_true", help="print what the launches and their grids are")
-    group.add_argument("--compile", metavar="CHIP,...", help="compile the result with libtpu; needs no TPU")
-    group.add_argument("--compile-format", choices=("text", "json"), default="text", help="how that is reported")
-    group.add_argument("--keep-compiler-dumps", metavar="DIR", help="leave libtpu's dumps there")
-    group.add_argument("--run-reproducer", action="store_true", help="run what an internal failure left behind")
-    group.add_argument("--list-passes", action="store_true", help="list the passes")
-    group.add_argument("--version", action="store_true", help="print versions")
-
-
-def _help_of_passes() -> str:
-    """What `--help` says of our passes: from their docstrings and fields."""
-    lines = ["our passes:"]
-    for name, cls in PASSES.items():
-        lines.append(f"  {name:20}{(cls.__doc__ or '').splitlines()[0].rstrip('.').lower()}")
-        for field in dataclasses.fields(cls):
-            lines.append(f"    {field.name.replace('_', '-'):18}{field.metadata['help']}")
-    return "\n".join(lines)
 
 
 def wants_help(arguments: Sequence[str]) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import os
+import fnmatch
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TextIO
 
 from jaxlib.mlir import ir
@@ -15,30 +14,49 @@ from mosaic_grid import expected
 from mosaic_grid.command_line import CommandLine
 from mosaic_grid.containers import text as mlir_text
 from mosaic_grid.containers.untrusted import check_kernels, check_registered
-from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
-from mosaic_grid.dump import Dump, Kind, read_inputs
+from mosaic_grid.diagnostics import Diagnostic, Severity, note
+from mosaic_grid.dump import Dump, bytes_of, name_of, read_each
 from mosaic_grid.errors import Place, UserError
 from mosaic_grid.instrumentation import Instrument, IRPrinter, Timing
 from mosaic_grid.native_passes import NATIVE_PASSES, NativePassError
+from mosaic_grid.output import Written, check_output, deliver
+from mosaic_grid.pass_options import nearest
 from mosaic_grid.passes import PASSES
-from mosaic_grid.pipeline import Pipeline, parse_pipeline, run_pipeline
-from mosaic_grid.program import KERNEL, ProgramError, custom_calls, is_kernel
-from mosaic_grid.reproducer import read_reproducer
+from mosaic_grid.pipeline import NativePass, Pipeline, parse_pipeline, run_pipeline
+from mosaic_grid.program import KERNEL, Program, custom_calls, is_kernel
+from mosaic_grid.reproducer import InternalError, flags_of
 from mosaic_grid.session import Session
-from mosaic_grid.split_input import SEPARATOR, join_output, split_input
+from mosaic_grid.split_input import SEPARATOR, split_input
+from mosaic_grid.stages import raised_at, stage
+from mosaic_grid.targets import parse_target
 from mosaic_grid.unpack import is_serialized, pack, unpack
-from mosaic_grid.write import write_atomically, write_bytecode, write_text
+from mosaic_grid.write import write_bytecode, write_text
 
-FORM_PASSES = ("unpack-kernels", "pack-kernels")
+DIAGNOSED, BAD_INPUT, INTERNAL = 1, 2, 70
+"""Exit codes, the worst of which a run ends with; 70 is EX_SOFTWARE of sysexits.h."""
+
+SUMMARY_TARGET = "v5p"
+"""The chip a summary is for where none is named: the one whose cores can idle."""
+
+_FORM_PASSES = ("unpack-kernels", "pack-kernels")
+_NAMES_TOLD = 20
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
-    """One program after its run: the module, packed again where it came packed, and what was said of it."""
+class _Job:
+    """One program to work on: a dump that was opened, or a part of a text that is still to be parsed."""
+
+    name: str
+    module: ir.Operation | None = None
+    text: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Result:
+    """A program after its passes, packed again where it came packed."""
 
     name: str
     module: ir.Operation
-    diagnostics: tuple[Diagnostic, ...]
 
 
 class Driver:
@@ -50,84 +68,107 @@ class Driver:
         self.context = context
         self.out = out
         self.err = err
-        self.failed = False
+        self.status = 0
         self.timing = Timing() if command.timing else None
         self.pipeline = parse_pipeline(command.pipeline, PASSES) if command.pipeline else Pipeline()
+        self.kernels: dict[str, None] = {}
         command.printing.check([*PASSES, *NATIVE_PASSES])
+        check_output(command.form.output)
 
     def run(self) -> int:
-        """Works through the inputs and returns the exit code. Raises `UserError` for input that can't be read."""
-        results: list[Result] = []
-        for dump in self._dumps():
-            for diagnostic in dump.notes:
-                self._say(diagnostic)
-            results += self._process(dump)
+        """Works through the inputs and returns the exit code: an input that can't be read doesn't stop it."""
+        if self.command.kernels:
+            self._warn_of_native_passes()
+        results = [result for job in self._jobs() if (result := self._work(job))]
+        self._check_patterns()
         if self.timing:
             self.err.write(self.timing.report())
         self._deliver(results)
-        return 1 if self.failed else 0
+        if self.command.compile:
+            self._compile(results)
+        return self.status
 
-    def _dumps(self) -> Iterator[Dump]:
-        if not self.command.split and not self.command.verify_diagnostics:
-            yield from read_inputs(self.command.inputs or ("-",), sys.stdin.buffer, self.context)
-            return
-        for path in self.command.inputs or ("-",):
-            name = "<stdin>" if path == "-" else path
-            yield Dump(name, Kind.TEXT, ir.Module.create(ir.Location.unknown()).operation, text=_text_of(path))
+    def _jobs(self) -> Iterator[_Job]:
+        """The programs of all inputs. Inputs that can't be read are reported on the way."""
+        command = self.command
+        as_text = command.split is not None or command.verify_diagnostics
+        for path in command.inputs or ("-",):
+            try:
+                with stage(f"reading {name_of(path)}"):
+                    yield from self._parts(path) if as_text else self._opened(path)
+            except (UserError, InternalError) as error:
+                self._report(error)
 
-    def _process(self, dump: Dump) -> Iterator[Result]:
-        """The results of one input: several where it is split. What they say is printed, or checked."""
-        if not self.command.split and not self.command.verify_diagnostics:
-            yield self._run_passes(dump)
-            return
-        source = dump.text or ""
-        for chunk in split_input(source, self.command.split) if self.command.split else [source]:
-            yield from self._process_text(chunk, dump.name)
+    def _opened(self, path: str) -> list[_Job]:
+        dumps: list[Dump] = []
+        for opened in read_each([path], sys.stdin.buffer, self.context):
+            if isinstance(opened, UserError):
+                self._report(opened)
+                continue
+            for told in opened.notes:
+                self._say(told)
+            dumps.append(opened)
+        return [_Job(dump.name, dump.module) for dump in dumps]
 
-    def _process_text(self, source: str, name: str) -> Iterator[Result]:
-        if not self.command.verify_diagnostics:
-            yield self._run_passes(Dump(name, Kind.TEXT, mlir_text.parse(source, name, self.context), text=source))
-            return
-        said: tuple[Diagnostic, ...]
+    def _parts(self, path: str) -> list[_Job]:
+        source, split = text_of(path), self.command.split
+        chunks = split_input(source, split) if split is not None else [source]
+        return [_Job(name_of(path), text=chunk) for chunk in chunks]
+
+    def _work(self, job: _Job) -> _Result | None:
+        """Runs everything on one program and prints, or checks, what is said of it; `None` if an error was."""
+        session = Session(self.command.target, self.command.kernels)
+        failure: UserError | None = None
+        result: _Result | None = None
         try:
-            result = self._run_passes(
-                Dump(name, Kind.TEXT, mlir_text.parse(source, name, self.context), text=source), quiet=True
-            )
-            said = result.diagnostics
-        except NativePassError as error:
-            said = error.diagnostics
+            result = _Result(job.name, self._run_passes(job, session))
         except UserError as error:
-            said = (Diagnostic(Severity.ERROR, error.message, error.place, notes=tuple(map(note, error.notes))),)
+            failure = _located(error, job.name)
+        except InternalError as error:
+            self._report(error)
+        if self.command.verify_diagnostics:
+            said = [*session.diagnostics, *(_diagnostics(failure) if failure else ())]
+            for mismatch in expected.check(job.text, job.name, said):
+                self._say(mismatch)
         else:
-            yield result
-        for mismatch in expected.check(source, name, said):
-            self._say(mismatch)
-
-    def _run_passes(self, dump: Dump, *, quiet: bool = False) -> Result:
-        """Runs the pipeline on one program."""
-        command, program = self.command, dump.module
-        if not command.allow_unregistered:
-            check_registered(program, dump.name)
-        check_kernels(program, dump.name)
-        session = Session(command.target, command.kernels)
-        packed = _is_packed(program)
-        automatic = not any(name in FORM_PASSES for name in _pass_names(self.pipeline))
-        looks_inside = bool(self.pipeline.steps) or command.form.unpacked or command.summary
-        try:
-            if packed and automatic and looks_inside:
-                unpack(program)
-            run_pipeline(self.pipeline, program, session, self._instruments(), verify=command.verify_each)
-            if command.summary:
-                self._summarise(program, dump.name)
-            if packed and automatic and looks_inside and not command.form.unpacked:
-                pack(program)
-        except ProgramError as error:
-            place = place_of(error.op.location) or Place(dump.name)
-            raise UserError(str(error), place) from None
-        if not quiet:
             for diagnostic in session.diagnostics:
                 self._say(diagnostic)
-        return Result(dump.name, program, tuple(session.diagnostics))
+            if failure:
+                self._report(failure)
+        return None if session.failed else result
+
+    def _run_passes(self, job: _Job, session: Session) -> ir.Operation:
+        """The program after its passes. Raises `UserError` or `InternalError`."""
+        command = self.command
+        with stage(f"reading {job.name}"):
+            program = mlir_text.parse(job.text, job.name, self.context) if job.module is None else job.module
+            if not command.allow_unregistered:
+                check_registered(program, job.name)
+            check_kernels(program, job.name)
+        flags = flags_of(command.target, command.kernels)
+        unpacks = self._looks_inside and _is_packed(program)
+        if unpacks:
+            rest = Pipeline((PASSES["unpack-kernels"](), *self.pipeline.steps))
+            with stage("unpacking the kernels", program, str(rest), flags):
+                unpack(program)
+        run_pipeline(self.pipeline, program, session, self._instruments(), verify=command.verify_each)
+        if command.kernels:
+            self.kernels.update(dict.fromkeys(kernel.name for kernel in Program(program).kernels.values()))
+        if command.summary:
+            with stage("the summary", program, flags=(*flags, "--summary")):
+                self._summarise(program, job.name)
+        if unpacks and not command.form.unpacked and not session.failed:
+            with stage("packing the kernels", program, str(Pipeline((PASSES["pack-kernels"](),))), flags):
+                pack(program)
+        return program
+
+    @property
+    def _looks_inside(self) -> bool:
+        """Whether packed kernels are unpacked without being asked: not if a pass of the pipeline decides that."""
+        command = self.command
+        names = {step.name for step in self.pipeline.steps if not isinstance(step, NativePass)}
+        wanted = bool(self.pipeline.steps or command.form.unpacked or command.summary or command.kernels)
+        return wanted and names.isdisjoint(_FORM_PASSES)
 
     def _instruments(self) -> Sequence[Instrument]:
         watching: list[Instrument] = []
@@ -140,68 +181,96 @@ class Driver:
     def _summarise(self, program: ir.Operation, name: str) -> None:
         from mosaic_grid.summary import print_summary
 
-        print_summary(program, self.command, name, self.out)
+        target = self.command.target or parse_target(SUMMARY_TARGET)
+        print_summary(program, dataclasses.replace(self.command, target=target), name, self.out)
 
-    def _deliver(self, results: Sequence[Result]) -> None:
-        command = self.command
-        if command.compile:
-            self._compile(results)
-        told = command.summary or command.compile is not None or command.verify_diagnostics
-        if told and command.form.output == "-":
+    def _deliver(self, results: Sequence[_Result]) -> None:
+        """Writes the programs. One file for all is only written if nothing went wrong with any of them."""
+        command, form = self.command, self.command.form
+        if form.to_stdout and (command.summary or command.compile):
             return
-        if os.path.isdir(command.form.output):
-            for result in results:
-                name = os.path.basename(result.name.removesuffix(".gz")) if result.name != "<stdin>" else "stdin.mlir"
-                write_atomically(os.path.join(command.form.output, name), self._written(result))
-        elif len(results) == 1:
-            self._write(self._written(results[0]))
-        elif command.form.emit == "bytecode":
-            raise UserError(
-                "several programs can't be written as one file of bytecode", notes=["give a directory to -o"]
-            )
-        else:
-            texts = [write_text(result.module, command.form.debuginfo) for result in results]
-            self._write(join_output(texts, command.split or SEPARATOR))
+        if form.to_file and self.status:
+            self.err.write(f"note: {form.output} is left as it was\n")
+            return
+        if form.to_stdout and form.emit == "bytecode" and self.out.isatty():
+            raise UserError("bytecode is not for a terminal", notes=["give a file to -o, or a command to pipe it to"])
+        with stage("writing the output"):
+            self.out.flush()
+            written = [Written(result.name, self._form(result.module)) for result in results]
+            deliver(written, form.output, command.split or SEPARATOR)
 
-    def _written(self, result: Result) -> str | bytes:
-        if self.command.form.emit == "bytecode":
-            return write_bytecode(result.module)
-        return write_text(result.module, self.command.form.debuginfo)
+    def _form(self, module: ir.Operation) -> str | bytes:
+        form = self.command.form
+        return write_bytecode(module) if form.emit == "bytecode" else write_text(module, form.debuginfo)
 
-    def _write(self, data: str | bytes) -> None:
-        if self.command.form.output == "-" and isinstance(data, str):
-            self.out.write(data)
-        else:
-            write_atomically(self.command.form.output, data)
-
-    def _compile(self, results: Sequence[Result]) -> None:
-        from mosaic_grid.compile_command import compile_results
+    def _compile(self, results: Sequence[_Result]) -> None:
+        from mosaic_grid.compile_command import Compiled, answer_of, compile_module
 
         assert self.command.compile
-        programs = [(result.name, result.module) for result in results]
-        answer, compiled = compile_results(programs, self.command.compile)
-        self.out.write(answer)
-        self.failed |= not compiled
+        compiled: list[Compiled] = []
+        for index, result in enumerate(results):
+            try:
+                with stage("compiling", result.module):
+                    compiled.append(compile_module(result.name, result.module, self.command.compile, index))
+            except (UserError, InternalError) as error:
+                self._report(error)
+        self.out.write(answer_of(compiled, self.command.compile))
+        if any(report.failed for _, reports in compiled for report in reports):
+            self.status = max(self.status, DIAGNOSED)
+
+    def _warn_of_native_passes(self) -> None:
+        native = [step.text for step in self.pipeline.steps if isinstance(step, NativePass)]
+        if native:
+            message = f"--kernel is for this tool's passes: MLIR's work on the whole program ({', '.join(native)})"
+            self._say(Diagnostic(Severity.WARNING, message))
+
+    def _check_patterns(self) -> None:
+        """Raises `UserError` if some `--kernel` matches no kernel of any program."""
+        for pattern in self.command.kernels:
+            if self.status < BAD_INPUT and not fnmatch.filter(self.kernels, pattern):
+                names = list(self.kernels)
+                more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
+                told = f"the kernels are {', '.join(names[:_NAMES_TOLD])}{more}" if names else "there is no kernel"
+                raise UserError(f"--kernel={pattern} matches no kernel{nearest(pattern, names)}", notes=[told])
+
+    def _report(self, error: UserError | InternalError) -> None:
+        self.err.write(f"{error}\n")
+        if isinstance(error, InternalError):
+            self.err.write(f"note: {raised_at(error.cause)}\n")
+        self.status = max(self.status, _status_of(error))
 
     def _say(self, diagnostic: Diagnostic) -> None:
-        self.failed |= diagnostic.severity is Severity.ERROR
+        if diagnostic.severity is Severity.ERROR:
+            self.status = max(self.status, DIAGNOSED)
         self.err.write("\n".join(diagnostic.lines()) + "\n")
 
 
-def run_reproducer(command: CommandLine) -> CommandLine:
-    """The command line that a reproducer file records, its pipeline and flags in the place of the given ones.
+def text_of(path: str) -> str:
+    """The text of an input. Raises `UserError` for one that is none."""
+    try:
+        return bytes_of(path, sys.stdin.buffer).decode("utf-8")
+    except UnicodeDecodeError:
+        message = "this is not text, which --split-input-file, --verify-diagnostics and --run-reproducer want"
+        raise UserError(message, Place(name_of(path))) from None
 
-    Raises `UserError` for a file that is no reproducer.
-    """
-    if len(command.inputs) != 1:
-        raise UserError("--run-reproducer takes one file", notes=["the one that an internal failure has written"])
-    from mosaic_grid.command_line import parse_command_line
 
-    (path,) = command.inputs
-    found = read_reproducer(_text_of(path), path)
-    verify = f"--verify-each={'true' if found.verify else 'false'}"
-    recorded = parse_command_line([path, f"--pass-pipeline={found.pipeline}", verify, *found.flags])
-    return dataclasses.replace(recorded, form=command.form, printing=command.printing, timing=command.timing)
+def _located(error: UserError, name: str) -> UserError:
+    """The error, in the file of this name if it doesn't say where it is."""
+    if error.place is None:
+        error.place = Place(name)
+    return error
+
+
+def _diagnostics(error: UserError) -> Sequence[Diagnostic]:
+    if isinstance(error, NativePassError):
+        return error.diagnostics
+    return [Diagnostic(Severity.ERROR, error.message, error.place, notes=tuple(map(note, error.notes)))]
+
+
+def _status_of(error: UserError | InternalError) -> int:
+    if isinstance(error, InternalError):
+        return INTERNAL
+    return DIAGNOSED if isinstance(error, NativePassError) else BAD_INPUT
 
 
 def _is_packed(program: ir.Operation) -> bool:
@@ -209,19 +278,3 @@ def _is_packed(program: ir.Operation) -> bool:
     if is_kernel(program):
         return is_serialized(program)
     return any(KERNEL not in call.attributes for call in custom_calls(program))
-
-
-def _pass_names(pipeline: Pipeline) -> list[str]:
-    return [step.name for step in pipeline.steps if hasattr(step, "name")]
-
-
-def _text_of(path: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise UserError(f"can't be read: {(error.strerror or str(error)).lower()}", Place(path)) from None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        message = "this is not text, which --split-input-file, --verify-diagnostics and --run-reproducer want"
-        raise UserError(message, Place(path)) from None

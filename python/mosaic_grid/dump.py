@@ -104,7 +104,12 @@ def _read_directory(path: str, context: ir.Context) -> Iterator[Dump | UserError
     """The dumps among the regular files of a directory; the first carries the notes on what was skipped."""
     found: list[Dump | UserError] = []
     skipped: list[Diagnostic] = []
-    for file in _files_in(path):
+    try:
+        files = _files_in(path)
+    except OSError as error:
+        yield _unreadable(path, error)
+        return
+    for file in files:
         try:
             found.append(read_dump(_bytes_of(file), name_of(file), context))
         except (NotADumpError, ClosedDialectError) as error:
@@ -123,11 +128,8 @@ def _read_directory(path: str, context: ir.Context) -> Iterator[Dump | UserError
 
 
 def _files_in(path: str) -> list[str]:
-    """The files of a directory that are not hidden; none where it can't be listed."""
-    try:
-        names = sorted(name for name in os.listdir(path) if not name.startswith("."))
-    except OSError:
-        return []
+    """The files of a directory that are not hidden. Raises `OSError`."""
+    names = sorted(name for name in os.listdir(path) if not name.startswith("."))
     return [file for name in names if os.path.isfile(file := os.path.join(path, name))]
 
 
@@ -171,9 +173,13 @@ def _bytes_of(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise UserError(f"can't read the input: {(error.strerror or str(error)).lower()}", Place(name_of(path))) from None
+        raise _unreadable(path, error) from None
     except ValueError:
         raise UserError("can't read the input: no file can have this name", Place(repr(path))) from None
+
+
+def _unreadable(path: str, error: OSError) -> UserError:
+    return UserError(f"can't read the input: {(error.strerror or str(error)).lower()}", Place(name_of(path)))
 
 
 def _unzipped(data: bytes, name: str) -> bytes:

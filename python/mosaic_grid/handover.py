@@ -12,7 +12,7 @@ from mosaic_grid.dataflow.step import Access
 from mosaic_grid.dataflow.uses import may_be_chosen_away
 from mosaic_grid.objections import Objection
 from mosaic_grid.sharing import Sharing, has_blocks, is_own_memory, is_semaphore
-from mosaic_grid.symbolic.nodes import Compare, Const, Junction, Param
+from mosaic_grid.symbolic.nodes import Compare, Const, Junction, Not, Param
 
 CARRIED = "carried-scratch"
 
@@ -33,6 +33,7 @@ def carried_state(sharing: Sharing, steps: Steps, private: Collection[int]) -> I
             reported.add(root)
             yield _explained(sharing, steps, access, before if found is steps.first else None)
     yield from _shared_scratch(sharing, steps)
+    yield from _moving_tables(sharing, steps)
 
 
 def unfinished_copies(sharing: Sharing, steps: Steps) -> Iterator[Objection]:
@@ -87,13 +88,26 @@ def _only_at_zero(write: Access, sharing: Sharing) -> int | None:
     )
     for literal in literals:
         match literal:
-            case Compare("==" | "<=", Param(name), Const(0)) if name.startswith(GRID_INDEX):
+            # an index of two steps is a truth value: it is 0 where its negation is 1
+            case Compare("==" | "<=", Param(name), Const(0)) | Not(Param(name)) if name.startswith(GRID_INDEX):
                 return int(name.removeprefix(GRID_INDEX))
     return None
 
 
 def _written_always(steps: Steps, root: Root) -> bool:
     return any(access.root == root and not access.guards for found in steps.walks for access in found.writes)
+
+
+def _moving_tables(sharing: Sharing, steps: Steps) -> Iterator[Objection]:
+    """Prefetch operands that the body changes and an index map reads: the next steps' blocks depend on it."""
+    maps = [function for function in sharing.kernel.functions.values() if function != sharing.kernel.body]
+    written = {access.root.argument: access for found in steps.walks for access in found.writes}
+    for number in range(len(sharing.kernel.grid), sharing.first_window):
+        arguments = [function.regions[0].blocks[0].arguments for function in maps]
+        used = any(number < len(given) and any(True for _ in given[number].uses) for given in arguments)
+        if number in written and used:
+            reason = f"{sharing.name(number)} is changed by the kernel and read by an index map"
+            yield Objection(reason, written[number].op.location, False, CARRIED)
 
 
 def _shared_scratch(sharing: Sharing, steps: Steps) -> Iterator[Objection]:

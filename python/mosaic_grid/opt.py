@@ -6,64 +6,95 @@ isl, rich and libtpu only by what needs them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from mosaic_grid.errors import UserError
 
+INTERRUPTED = 130
+"""What a shell says of a command that an interrupt ended."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the tool and returns its exit code: 0, 1 if an error was diagnosed, 2 for bad input or usage."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Runs the tool and returns its exit code.
+
+    0; 1 if an error was diagnosed in a program; 2 for bad input or usage; 70 for an internal failure; 130 if it was
+    interrupted.
+    """
     try:
+        status = _reported(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # the reader has seen enough, which is no failure
+        return 0
+    except OSError as error:
+        print(f"error: can't write the output: {(error.strerror or str(error)).lower()}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            _drop_unwritable(stream)
+
+
+def _reported(arguments: Sequence[str]) -> int:
+    """The exit code, with whatever goes wrong said on standard error."""
+    try:
+        if sys.stdin is None or sys.stdout is None:
+            raise UserError("standard input or output is closed", notes=["use /dev/null"])
         return _run(arguments)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        # the reader has seen enough: leave nothing for the interpreter to complain about at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return 130
+    except (BrokenPipeError, OSError):
+        raise
+    except Exception as cause:
+        from mosaic_grid.reproducer import InternalError
+        from mosaic_grid.stages import StageError, raised_at
+
+        failure = cause if isinstance(cause, InternalError) else StageError("the command line", None, cause)
+        print(failure, f"note: {raised_at(failure.cause)}", sep="\n", file=sys.stderr)
+        return 70
 
 
 def _run(arguments: Sequence[str]) -> int:
-    if "--version" in arguments:
+    if "--version" in arguments or "-version" in arguments:
         from mosaic_grid.versions import versions
 
         print(versions())
         return 0
-    from mosaic_grid import command_line
-    from mosaic_grid.reproducer import InternalError
+    from mosaic_grid import command_line, flags
 
     if command_line.wants_help(arguments):
         raise UserError("there is nothing to open", notes=["give a dump, or --help"])
     command = command_line.parse_command_line(arguments)
-    if command.list_passes:
-        print(list_passes())
+    if command.help or command.list_passes:
+        sys.stdout.write(flags.parser().format_help() if command.help else flags.list_passes())
         return 0
-    from mosaic_grid import context, driver
+    from mosaic_grid import context, driver, rerun
 
+    with context.create_context() as mlir, context.unknown_location():
+        if command.run_reproducer:
+            command = rerun.run_reproducer(command)
+        command = command_line.with_default_task(command, sys.stdout.isatty())
+        return driver.Driver(command, mlir, sys.stdout, sys.stderr).run()
+
+
+def _drop_unwritable(stream: TextIO | None) -> None:
+    """Sends what a stream still holds nowhere if it can't be written: the interpreter would complain at exit."""
+    if stream is None:
+        return
     try:
-        with context.create_context() as mlir, context.unknown_location():
-            if command.run_reproducer:
-                command = driver.run_reproducer(command)
-            command = command_line.with_default_task(command, sys.stdout.isatty())
-            return driver.Driver(command, mlir, sys.stdout, sys.stderr).run()
-    except InternalError as error:
-        print(error, file=sys.stderr)
-        return 70
-
-
-def list_passes() -> str:
-    """Every pass with its summary; MLIR's own by name."""
-    from mosaic_grid.native_passes import NATIVE_PASSES
-    from mosaic_grid.passes import PASSES
-
-    ours = [f"{name:20}{(cls.__doc__ or '').splitlines()[0]}" for name, cls in PASSES.items()]
-    return "\n".join([*ours, "", "MLIR's own:", *(f"  {name}" for name in NATIVE_PASSES)])
+        stream.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 if __name__ == "__main__":

@@ -51,19 +51,28 @@ class Window:
     @property
     def shape(self) -> tuple[int, ...] | None:
         """The block's shape, with the squeezed dimensions that the buffer's type lacks."""
-        return tuple(ir.DenseI64ArrayAttr(self.params["window_bounds"])) if "window_bounds" in self.params else None
+        bounds = self._param("window_bounds")
+        return tuple(ir.DenseI64ArrayAttr(bounds)) if bounds is not None else None
 
     @property
     def transform(self) -> str | None:
-        """The symbol of the index map."""
-        if "transform_indices" not in self.params:
-            return None
-        return ir.FlatSymbolRefAttr(self.params["transform_indices"]).value
+        """The symbol of the index map, where it is a function."""
+        named = self._param("transform_indices")
+        return named.value if isinstance(named, ir.FlatSymbolRefAttr) else None
+
+    @property
+    def affine_map(self) -> ir.AffineMap | None:
+        """The index map where it is an attribute: JAX writes a constant one for an operand that is handed over whole."""
+        attribute = self._param("transform_indices")
+        return attribute.value if isinstance(attribute, ir.AffineMapAttr) else None
 
     @property
     def kind(self) -> ir.Attribute | None:
         """`#tpu.element_window<[low], [high]>` where blocks are counted in elements, else `None`."""
-        return self.params["window_kind"] if "window_kind" in self.params else None
+        return self._param("window_kind")
+
+    def _param(self, name: str) -> ir.Attribute | None:
+        return self.params[name] if name in self.params else None  # noqa: SIM401 (MLIR's `get` makes a new attribute)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +98,12 @@ class Kernel:
     def name(self) -> str:
         """The name its author gave it."""
         return symbol_of(self.body) or self.symbol
+
+    @property
+    def on_tensor_core(self) -> bool:
+        """Whether it runs on TensorCores: not on the SparseCores, whose dimensions are shared by other rules."""
+        attributes = self.body.attributes
+        return "tpu.core_type" not in attributes or str(attributes["tpu.core_type"]) == "#tpu.core_type<tc>"
 
     @cached_property
     def functions(self) -> dict[str, ir.Operation]:

@@ -33,7 +33,7 @@ _RECORD = re.compile(
 
 
 class InternalError(Exception):
-    """A pass of ours failed in a way that is not the user's doing.
+    """A pass of ours, or another part of the tool, failed in a way that is not the user's doing.
 
     `reproducer` is the file that reruns it, `None` where none could be written, in which case `unwritten` says why.
     """
@@ -46,9 +46,14 @@ class InternalError(Exception):
         self.cause = cause
         self.unwritten = unwritten
 
+    @property
+    def where(self) -> str:
+        """What failed."""
+        return f"the pass '{self.pass_name}'"
+
     def __str__(self) -> str:
         """The error and what to do with the reproducer, a line each."""
-        lines = [f"error: internal failure in the pass '{self.pass_name}': {summary(self.cause)}"]
+        lines = [f"error: internal failure in {self.where}: {summary(self.cause)}"]
         if self.reproducer:
             rerun = f"mosaic-opt --run-reproducer {shlex.quote(str(self.reproducer))}"
             lines.append(f"note: this is a bug in mosaic-opt; '{rerun}' reproduces it, please report it with that file")

@@ -80,11 +80,15 @@ def make_static(module: ir.Operation, constants: dict[int, int]) -> None:
 
 
 def describe(axis: int, bound: symbolic.Expr) -> str:
-    """One bound in words: `dimension 0: min(5, ceildiv(n, 128)) in [0, 5]`, and its divisor where it has one."""
+    """One bound in words: `dimension 0: min(5, ceildiv(n, 128)) in [0, 5]`, its divisor where it has one, and
+    which of its parts may wrap around, where it is not what it reads as. The range holds all the same.
+    """
     known = symbolic.range_of(bound)
     divisor = symbolic.divisor_of(bound)
     multiple = f", a multiple of {divisor}" if divisor > 1 else ""
-    return f"dimension {axis}: {bound} in [{known.lo}, {known.hi}]{multiple}"
+    wraps = [str(part.inner) for part in symbolic.wraps_in(bound) if not part.cast]
+    unless = f", unless {' or '.join(wraps)} wraps" if wraps else ""
+    return f"dimension {axis}: {bound} in [{known.lo}, {known.hi}]{multiple}{unless}"
 
 
 def remove_unused(program: Program, candidates: set[str]) -> None:

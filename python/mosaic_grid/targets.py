@@ -38,13 +38,13 @@ class Chip:
         return tuple(cores for cores, _ in self.configs)
 
 
-# Megacore chips name a configuration for what is not their default: "legacy" splits a v5p into two devices, "megacore"
-# joins the two halves of a v4.
+# libtpu names a configuration for what is not its own default: "legacy" splits a v5p into two devices, "megacore" joins
+# the two halves of a v4.
 CHIPS = (
     Chip("v2", ("TPU v2",), 2, 16 * _MIB, 16 * _KIB, "v2:2x2"),
     Chip("v3", ("TPU v3",), 2, 16 * _MIB, 16 * _KIB, "v3:2x2"),
     Chip("v4i", ("TPU v4 lite",), 1, 16 * _MIB, _MIB, "v4 lite:2x2"),
-    Chip("v4", ("TPU v4",), 2, 16 * _MIB, _MIB, "v4:2x2x1", ((1, ""), (2, "megacore"))),
+    Chip("v4", ("TPU v4",), 2, 16 * _MIB, _MIB, "v4:2x2x1", ((2, "megacore"), (1, ""))),
     Chip("v5e", ("TPU v5 lite", "TPU v5e"), 1, 128 * _MIB, _MIB, "v5e:2x2"),
     Chip("v5p", ("TPU v5", "TPU v5p"), 2, 64 * _MIB, _MIB, "v5p:2x2x1", ((2, ""), (1, "legacy"))),
     Chip("v6e", ("TPU v6 lite", "TPU v6e"), 1, 128 * _MIB, _MIB, "v6e:2x2"),
@@ -60,10 +60,9 @@ class Target:
     """What a program is made for: one device of a chip.
 
     `cores` counts the TensorCores that one kernel launch may use, which is what the chip has only where its cores form
-    one device (megacore). So it is 2 on v5p, and 1 on v2, v3 and TPU7x, whose two cores are two devices. A v4 can be
-    either: libtpu's ahead-of-time topology gives two devices of one core unless told otherwise, and so does `v4` here;
-    `v4:2` is the megacore device that a chip in that mode presents. `v5p:1` is one half of a split v5p. libtpu
-    compiles for all of these.
+    one device (megacore). So it is 2 on v4 and v5p, and 1 on v2, v3 and TPU7x, whose two cores are two devices. `v4:1`
+    and `v5p:1` are one half of a split chip. libtpu compiles for all of these; its own ahead-of-time topology of a v4 is
+    the split one, unless it is told otherwise.
     """
 
     chip: Chip

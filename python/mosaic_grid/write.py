@@ -54,7 +54,8 @@ def write_atomically(path: str, data: str | bytes, stdout: BinaryIO | None = Non
         # The reader has what it wanted (`| head`); the command line ends quietly on this.
         raise
     except OSError as error:
-        raise UserError(f"can't write the output: {(error.strerror or str(error)).lower()}", Place(path)) from None
+        place = Place("<stdout>" if path == STDOUT else path)
+        raise UserError(f"can't write the output: {(error.strerror or str(error)).lower()}", place) from None
 
 
 def _mode(path: str) -> int | None:

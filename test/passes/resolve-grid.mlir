@@ -1,6 +1,10 @@
 // Dynamic bounds that the outer program shows to be constants become static, and what stays dynamic gets its facts.
 // RUN: %mosaic-opt %s --split-input-file -p resolve-grid | FileCheck %s
 
+// Kernels that aren't selected stay as they are.
+// RUN: %mosaic-opt %s --split-input-file > %t.before
+// RUN: %mosaic-opt %s --split-input-file -p resolve-grid --kernel='other*' | diff %t.before -
+
 #vmem = #tpu.memory_space<vmem>
 #parallel = #tpu.dimension_semantics<parallel>
 #arbitrary = #tpu.dimension_semantics<arbitrary>

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,12 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.context import create_context
+from mosaic_grid.dataflow import elementwise
 from mosaic_grid.dataflow.outer import OuterScalars
-from mosaic_grid.dataflow.tensors import int_type
+from mosaic_grid.dataflow.tensors import IntType, int_type
 from mosaic_grid.ir_types import Value
+from mosaic_grid.symbolic.evaluate import wrapped
+from mosaic_grid.symbolic.quotients import truncated_quotient
 
 
 def describe(scalars: OuterScalars, value: Value) -> str:
@@ -132,6 +136,72 @@ ELEMENTWISE = {
 def test_elementwise(body: str) -> None:
     """Arithmetic on i32 scalars."""
     check_body(body)
+
+
+# what the machine computes on integers of `kind` by the StableHLO specification; `None` is left to the implementation
+MEANINGS: dict[str, Callable[[IntType, int, int], int | None]] = {
+    "add": lambda _, x, y: x + y,
+    "subtract": lambda _, x, y: x - y,
+    "multiply": lambda _, x, y: x * y,
+    "minimum": lambda _, x, y: min(x, y),
+    "maximum": lambda _, x, y: max(x, y),
+    "divide": lambda kind, x, y: divided(kind, x, y),
+    "remainder": lambda kind, x, y: None if divided(kind, x, y) is None else x - y * (divided(kind, x, y) or 0),
+    "and": lambda _, x, y: x & y,
+    "or": lambda _, x, y: x | y,
+    "xor": lambda _, x, y: x ^ y,
+    "shift_left": lambda kind, x, y: x << y if 0 <= y < kind.bits else None,
+    "shift_right_arithmetic": lambda kind, x, y: wrapped(x, 4, True) >> y if 0 <= y < kind.bits else None,
+    "shift_right_logical": lambda kind, x, y: (x % 16) >> y if 0 <= y < kind.bits else None,
+}
+
+
+def divided(kind: IntType, x: int, y: int) -> int | None:
+    """The truncated quotient where it is defined."""
+    if y == 0 or (kind.signed and (x, y) == (-8, -1)):
+        return None
+    return truncated_quotient(x, y)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("name", MEANINGS)
+def test_every_pair_of_four_bits(name: str, signed: bool) -> None:
+    """A binary rule on unknowns and on constants agrees with the machine wherever it says anything."""
+    kind = IntType(4, signed)
+    every = range(kind.range.lo, kind.range.hi + 1)
+    with create_context(), ir.Location.unknown():
+        rule = elementwise.rule_of(ir.Operation.create(f"stablehlo.{name}", operands=[], results=[]))
+    assert rule is not None
+    x, y = sym.parameter("x", kind.range), sym.parameter("y", kind.range)
+    said = 0
+    for a, b in itertools.product(every, every):
+        meant = MEANINGS[name](kind, a, b)
+        for left, right in itertools.product((x, sym.constant(a)), (y, sym.constant(b))):
+            expr = rule(kind, (left, right))
+            if expr is None:
+                continue
+            said += 1
+            assert meant is not None, (expr, a, b)
+            assert sym.value_of(expr, {x: a, y: b}) == wrapped(meant, 4, signed), (expr, a, b)
+            assert sym.range_of(expr).within(kind.range), expr
+    assert said >= 16
+
+
+def test_narrow_sums_stay_narrow_when_widened() -> None:
+    """A sum that wraps in i8 isn't undone by a sum in i32."""
+    check_body(
+        """
+      %b = stablehlo.constant dense<100> : tensor<i8>
+      %w = stablehlo.constant dense<-100> : tensor<i32>
+      %0 = stablehlo.add %a, %b {expect = "a + 100 in i8"} : tensor<i8>
+      %1 = stablehlo.convert %0 {expect = "a + 100 in [-128, 127]"} : (tensor<i8>) -> tensor<i32>
+      %2 = stablehlo.multiply %1, %n : tensor<i32>
+      %3 = stablehlo.add %1, %n : tensor<i32>
+      %4 = stablehlo.subtract %3, %n {expect = "a + 100 in [-128, 127]"} : tensor<i32>
+      %5 = stablehlo.add %4, %w {expect = "(a + 100) - 100 in [-228, 27]"} : tensor<i32>
+      %6 = stablehlo.add %5, %n {expect = "(a + 100) + n - 100 in i32"} : tensor<i32>""",
+        '%n: tensor<i32> loc("n"), %a: tensor<i8> loc("a")',
+    )
 
 
 def test_other_types() -> None:

@@ -281,6 +281,12 @@ def test_an_unreadable_portable_artifact_names_both_versions() -> None:
     assert re.fullmatch(r"it was written by StableHLO_v9\.\d+\.\d+, and jaxlib reads up to v\d+\.\d+\.\d+", versions)
 
 
+def test_a_portable_artifact_of_another_producer_is_told_by_its_ops() -> None:
+    """The producer's name is no proof: what holds VHLO is converted."""
+    dump = opened(samples.portable().replace(b"StableHLO_v", b"SomeoneElse"))
+    assert len(custom_calls(dump.module)) == 1
+
+
 def test_truncated_export_is_refused() -> None:
     """Told from its table, which stands in front."""
     error = refused(samples.exported()[:200])

@@ -87,8 +87,8 @@ TOO_MANY_SAYS = "core-parallel dimension 0 has iteration bound: 8, which is grea
         (ONE, "v5p", "1 of 2"),
         (TWO, "v5p:1", "1 of 1"),
         (TWO, "v5e", "1 of 1"),
-        (TWO, "v4", "1 of 1"),
-        (TWO, "v4:2", "2 of 2"),
+        (TWO, "v4:1", "1 of 1"),
+        (TWO, "v4", "2 of 2"),
     ],
 )
 def test_cores_used(kernel: Callable[[], Any], target: str, cores: str) -> None:

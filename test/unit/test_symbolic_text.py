@@ -35,6 +35,7 @@ CASES = [
     (i32(sym.sub(i32(sym.add(N, c(1))), c(1))), "n", (-(2**31), 2**31 - 1), 1),
     (i32(sym.mul(N, c(24))), "24*n", (-(2**31), 2**31 - 8), 8),
     (sym.wrap(sym.add(P, c(2**31)), 32, True), "p - 2147483648", (-(2**31), 1000 - 2**31), 1),
+    (sym.mul(c(6), sym.parameter("x", sym.Range(0, 40), divisor=4)), "6*x", (0, 240), 24),
     (sym.wrap(N, 8, True, cast=True), "i8(n)", (-128, 127), 1),
     (sym.wrap(N, 32, False, cast=True), "ui32(n)", (0, 2**32 - 1), 1),
     (sym.sub(P, sym.mod(P, c(128))), "128*(p // 128)", (0, 896), 128),
@@ -77,6 +78,16 @@ def test_what_wraps_is_told_apart_from_what_cannot() -> None:
     """`wraps_in` lists the sum that may overflow, and nothing where the range proves that it can't."""
     assert [str(w) for w in sym.wraps_in(sym.floordiv(i32(sym.add(N, c(127))), c(128)))] == ["n + 127"]
     assert sym.wraps_in(i32(sym.add(P, c(127)))) == ()
+
+
+def test_a_wider_wrap_does_not_undo_a_narrower_one() -> None:
+    """Only a wrap to as many bits or fewer makes an inner one superfluous."""
+    narrow = sym.wrap(sym.add(I, c(125)), 8, True)
+    wide = i32(sym.add(sym.mul(narrow, c(2**30)), N))
+    point = {I: 7, N: 0}
+    assert sym.value_of(wide, point) == 0
+    assert [str(w) for w in sym.wraps_in(wide)] == ["1073741824*(i + 125) + n", "i + 125"]
+    assert sym.value_of(sym.wrap(sym.sub(narrow, c(125)), 4, True), point) == 7
 
 
 def test_equal_sums_are_equal_however_they_were_built() -> None:

@@ -46,13 +46,14 @@ def parse(data: bytes, name: str, context: ir.Context) -> ir.Operation:
     try:
         with guard.reading(name, len(data)):
             module = ir.Module.parse(data, context=context).operation
-            read_names(module)
-            return module
+            names = read_names(module)
     except ir.MLIRError as error:
         raise failures.user_error(error, name, "this MLIR bytecode can't be read") from None
     except (ValueError, MemoryError) as error:
         # A damaged size: C++ could not allocate that much.
         raise UserError(f"this MLIR bytecode can't be read: {error}", Place(name)) from None
+    # A portable artifact, whoever produced it.
+    return parse_portable(data, name, context) if any(op.startswith(_VHLO) for op in names) else module
 
 
 def parse_portable(data: bytes, name: str, context: ir.Context) -> ir.Operation:
@@ -78,7 +79,7 @@ def parse_portable(data: bytes, name: str, context: ir.Context) -> ir.Operation:
         raise UserError(message, Place(name), (versions,)) from None
     finally:
         handler.detach()
-    if left := sorted(name for name in names if name.startswith(_VHLO)):
+    if left := sorted(op for op in names if op.startswith(_VHLO)):
         message = f"this StableHLO portable artifact can't be read: '{left[0]}' has no equivalent in StableHLO"
         raise UserError(message, Place(name))
     return module

@@ -1,8 +1,8 @@
 """The one table of MLIR bytecode that MLIR's reader is known to believe without checking.
 
 The section of attribute and type offsets announces how many of each there are, then lists them in groups, one for each
-dialect. `AttrTypeReader::initialize` (LLVM, `mlir/lib/Bytecode/Reader/BytecodeReader.cpp`) writes past its arrays where a
-group is larger than what is left of the announced number: the heap is damaged, and the process dies later or not at all.
+dialect. `AttrTypeReader::initialize` (LLVM, `mlir/lib/Bytecode/Reader/BytecodeReader.cpp`) writes past its arrays where
+a group is larger than what is left of the announced number: the heap is damaged, and the process dies later or never.
 The format: https://mlir.llvm.org/docs/BytecodeFormat/
 """
 

@@ -16,8 +16,9 @@ from jaxlib.mlir import ir
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.memory import Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars, grid_index, is_stable
-from mosaic_grid.dataflow.step import Findings, Step
+from mosaic_grid.dataflow.step import Findings
 from mosaic_grid.dataflow.step_state import State, Written
+from mosaic_grid.dataflow.walk import Walk
 from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel
 
@@ -43,7 +44,7 @@ def follow(kernel: Kernel, last_split: int) -> Steps:
     return Steps(first.found, _walk(kernel, _kept(first.state), set()).found)
 
 
-def _walk(kernel: Kernel, state: State, at_zero: set[int]) -> Step:
+def _walk(kernel: Kernel, state: State, at_zero: set[int]) -> Walk:
     scalars = Scalars(dimension.bound for dimension in kernel.grid)
     arguments = list(kernel.arguments)
     views: dict[Value, View] = {}
@@ -53,7 +54,7 @@ def _walk(kernel: Kernel, state: State, at_zero: set[int]) -> Step:
             scalars.set({argument: index})
         elif isinstance(argument.type, ir.MemRefType):
             views[argument] = whole(Root(number, tuple(argument.type.shape)))
-    step = Step(scalars, state, views)
+    step = Walk(scalars, state, views)
     step.walk(kernel.body.regions[0].blocks[0])
     step.finish()
     return step

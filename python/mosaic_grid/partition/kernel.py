@@ -39,6 +39,7 @@ def partition_kernel(module: ir.Operation, split: Split) -> None:
     table = table_for(kernel, split)
     body, prefetch = kernel.body, kernel.prefetch_count
     maps = {window.transform for window in kernel.windows} - {None}
+    _set_rank_of_affine_maps(kernel, len(split.partitioned_grid))
     for symbol, function in kernel.functions.items():
         if symbol in maps or function == body:
             _rewrite_function(function, split, table, prefetch, is_body=function == body)
@@ -46,6 +47,30 @@ def partition_kernel(module: ir.Operation, split: Split) -> None:
     if table.size:
         count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), prefetch + 1)
         body.attributes["scalar_prefetch"] = count
+
+
+def index_maps_follow(kernel: Kernel) -> bool:
+    """Whether every index map can be rewritten: it is a function, or an affine map that ignores the grid."""
+    maps = [window.affine_map for window in kernel.windows]
+    return all(isinstance(result, ir.AffineConstantExpr) for each in maps if each for result in each.results)
+
+
+def _set_rank_of_affine_maps(kernel: Kernel, rank: int) -> None:
+    """Gives the index maps that are attributes, and constant, the partitioned grid's number of dimensions."""
+    if all(window.affine_map is None for window in kernel.windows):
+        return
+    params: list[ir.Attribute] = []
+    for window in kernel.windows:
+        entries = {name: window.params[name] for name in _names(window.params)}
+        if window.affine_map is not None:
+            constant = ir.AffineMap.get(rank, 0, list(window.affine_map.results))
+            entries["transform_indices"] = ir.AffineMapAttr.get(constant)
+        params.append(ir.DictAttr.get(entries))
+    kernel.body.attributes["window_params"] = ir.ArrayAttr.get(params)
+
+
+def _names(attributes: ir.DictAttr) -> list[str]:
+    return [attribute.name for attribute in attributes]
 
 
 def _rewrite_function(function: ir.Operation, split: Split, table: Table, prefetch: int, *, is_body: bool) -> None:

@@ -44,7 +44,7 @@ def runs_to_share(grid: Sequence[Dimension], cores: int, strategy: Strategy) -> 
     """
     own = [axis for axis, dimension in enumerate(grid) if _shared_by_compiler(dimension, cores)]
     core_parallel = [axis for axis, dimension in enumerate(grid) if dimension.semantics is Semantics.CORE_PARALLEL]
-    wanted = [axis for axis in core_parallel if axis not in own]
+    wanted = [axis for axis in core_parallel if _exceeds(grid[axis], cores)]
     if len(core_parallel) > 1:
         return Nothing("it has several core_parallel dimensions, which no compiler takes")
     if wanted:
@@ -86,6 +86,11 @@ def _facts_of(dimension: Dimension, facts: BoundFacts | None) -> BoundFacts:
     if dimension.bound is not None:
         return BoundFacts(dimension.bound, dimension.bound, max(dimension.bound, 1))
     return facts or BoundFacts(-(2**31), 2**31 - 1)
+
+
+def _exceeds(dimension: Dimension, cores: int) -> bool:
+    """Whether a `core_parallel` dimension has, or may have, more steps than there are cores: no compiler takes that."""
+    return dimension.bound is None or dimension.bound > cores
 
 
 def _shared_by_compiler(dimension: Dimension, cores: int) -> bool:

@@ -11,8 +11,9 @@ from mosaic_grid import symbolic
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
 from mosaic_grid.ir_types import Value
-from mosaic_grid.objections import Judgement
+from mosaic_grid.objections import Judgement, Objection
 from mosaic_grid.partition.cost import linearizing_pays
+from mosaic_grid.partition.kernel import index_maps_follow
 from mosaic_grid.partition.plan import BoundFacts, Nothing, Option, Strategy, make_option, runs_to_share
 from mosaic_grid.program import Kernel, Launch, Program
 
@@ -44,11 +45,13 @@ class Planner:
     def plan(self, launch: Launch) -> Plan:
         """The splits that keep the meaning of this launch and are worth having."""
         runs = runs_to_share(launch.kernel.grid, self.cores, self.strategy)
-        if isinstance(runs, Nothing):
+        if isinstance(runs, Nothing) or not launch.kernel.on_tensor_core:
             return Plan(launch, ())
         facts = {axis: self._facts(bound) for axis, bound in launch.bounds.items()}
-        sound = [axes for axes in runs if not self._judge(launch.kernel, axes).objections]
+        sound = [axes for axes in runs if not self.judge(launch.kernel, axes).objections]
         options = [make_option(launch.kernel.grid, axes, self.cores, facts) for axes in sound]
+        # a static split that isn't proved has more steps than 32 bits count; there is nothing to compare at run time
+        options = [option for option in options if option.split.dynamic_axes or not option.guarded]
         return Plan(launch, tuple(self._worth_having(launch.kernel, options, facts)))
 
     def _facts(self, bound: Value) -> BoundFacts:
@@ -56,13 +59,16 @@ class Planner:
         known = symbolic.range_of(value)
         return BoundFacts(known.lo, known.hi, symbolic.divisor_of(value))
 
-    def _judge(self, kernel: Kernel, axes: tuple[int, ...]) -> Judgement:
-        """What speaks against sharing these dimensions; said once a kernel."""
+    def judge(self, kernel: Kernel, axes: tuple[int, ...]) -> Judgement:
+        """What speaks against running the steps of these dimensions on different cores; said once a kernel."""
         key = (kernel.symbol, axes)
         if key not in self._judgements:
-            from mosaic_grid.legality import judge  # brings isl, which only a kernel worth sharing should load
+            from mosaic_grid import legality  # brings isl, which only a kernel worth sharing should load
 
-            judgement = judge(kernel, axes, self._launches[kernel.symbol])
+            judgement = legality.judge(kernel, axes, self._launches.get(kernel.symbol, []))
+            if not index_maps_follow(kernel):
+                reason = "an index map is an affine map over the grid, which isn't rewritten"
+                judgement = Judgement((Objection(reason, kernel.body.location, False, "unknown-op"),))
             self._judgements[key] = judgement
             self.remarks += _remarks(kernel, axes, judgement)
         return self._judgements[key]

@@ -102,7 +102,7 @@ def dimension_text(dimension: DimensionSummary) -> str:
 
 
 def _window(window: WindowSummary, launch: LaunchSummary) -> str:
-    parts = [f"{window.name} {shape_text(window)}", window.space]
+    parts = [f"{window.name} {' '.join(shape_texts(window))}", window.space]
     if window.whole:
         parts.append("whole")
     else:
@@ -114,12 +114,14 @@ def _window(window: WindowSummary, launch: LaunchSummary) -> str:
     return ", ".join(parts)
 
 
-def shape_text(window: WindowSummary) -> str:
+def shape_texts(window: WindowSummary) -> list[str]:
     """The block, what the kernel sees of it where that differs, and the operand it is a block of."""
-    text = str(window.block)
+    texts = [str(window.block)]
     if window.seen != window.block:
-        text += f" seen as {window.seen}"
-    return text if window.whole or window.operand is None else f"{text} of {window.operand}"
+        texts.append(f"seen as {window.seen}")
+    if not window.whole and window.operand is not None:
+        texts.append(f"of {window.operand}")
+    return texts
 
 
 def index_map_text(window: WindowSummary) -> str:

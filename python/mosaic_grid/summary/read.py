@@ -33,6 +33,11 @@ def summarize(
 
     Launches that look alike are one. Raises `ProgramError` for a program whose parts don't fit together.
     """
+    with program.module.context:
+        return _summary(program, target, selects)
+
+
+def _summary(program: Program, target: Target | None, selects: Callable[[str], bool]) -> Summary:
     reader = _Reader(program, target)
     launches = [launch for launch in program.launches if selects(launch.kernel.name)]
     launched = {launch.kernel.symbol for launch in program.launches}

@@ -72,8 +72,8 @@ def _operands(launch: LaunchSummary) -> Table:
 
 
 def _block(window: WindowSummary) -> Text:
-    block, _, rest = words.shape_text(window).partition(" ")
-    return _plain(block).append(f"\n{rest}" if rest else "", style="dim")
+    block, *rest = words.shape_texts(window)
+    return _plain(block).append("".join(f"\n{line}" for line in rest), style="dim")
 
 
 def _map(window: WindowSummary) -> Text:

@@ -83,6 +83,13 @@ def wraps_in(expr: Expr) -> tuple[Wrap, ...]:
 
 
 def _walk(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    for arg in expr.args:
-        yield from _walk(arg)
+    """Every part once, however often it is shared."""
+    seen: set[int] = set()
+    waiting = [expr]
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            yield part
+            waiting.extend(reversed(part.args))
+

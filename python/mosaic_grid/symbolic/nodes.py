@@ -35,8 +35,8 @@ class Expr:
 
     @property
     def args(self) -> tuple[Expr, ...]:
-        """The operands."""
-        raise NotImplementedError
+        """The operands; a leaf has none."""
+        return ()
 
     def _bounds(self) -> Range:
         raise NotImplementedError
@@ -81,11 +81,6 @@ class Const(Expr):
 
     value: int
 
-    @property
-    def args(self) -> tuple[Expr, ...]:
-        """None."""
-        return ()
-
     def _bounds(self) -> Range:
         return Range(self.value, self.value)
 
@@ -101,11 +96,6 @@ class Param(Expr):
     values: Range
     known_divisor: int = 1
     origin: Origin | None = dataclasses.field(default=None, compare=False)
-
-    @property
-    def args(self) -> tuple[Expr, ...]:
-        """None."""
-        return ()
 
     def _bounds(self) -> Range:
         return self.values

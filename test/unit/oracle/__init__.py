@@ -8,6 +8,6 @@ turn, in reverse, or interleaved step by step, each with scratch and window buff
 from __future__ import annotations
 
 from oracle.machine import Machine, OracleError
-from oracle.outer import run_program
+from oracle.outer import Interpreter, run_program
 
-__all__ = ["Machine", "OracleError", "run_program"]
+__all__ = ["Interpreter", "Machine", "OracleError", "run_program"]

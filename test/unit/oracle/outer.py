@@ -13,7 +13,7 @@ from oracle.code import Code, Compiler, Frame, Function, Rule, Step, pure, store
 from oracle.elementwise import constant, divide
 from oracle.grid import CompiledKernel, compile_kernel, launch
 from oracle.kernel_ops import reshape
-from oracle.machine import Machine
+from oracle.machine import Launched, Machine
 from oracle.values import Array, dtype_of, poisoned, shape_of
 
 COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
@@ -27,38 +27,40 @@ COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def run_program(module: ir.Operation, inputs: Sequence[Array], machine: Machine | None = None) -> list[Array]:
-    """The results of the program's public function; `inputs` are left as they are.
+    """The results of one run of a program: see `Interpreter`."""
+    return Interpreter(module).run(inputs, machine or Machine())
+
+
+class Interpreter:
+    """A program that can be run many times: its functions and kernels are compiled when they are first needed.
 
     Raises `NotImplementedError` for an op or type the oracle doesn't have, and `OracleError` for a wrong program.
     """
-    outer = _Outer(Program(module), machine or Machine())
-    with np.errstate(all="ignore"):
-        return [np.asarray(result) for result in outer.call(outer.main, [np.asarray(value) for value in inputs])]
 
-
-class _Outer:
-    """One run of a program: its functions and kernels are compiled when they are first needed."""
-
-    def __init__(self, program: Program, machine: Machine) -> None:
-        self._program, self._machine = program, machine
-        functions = (op.operation for op in block_of(program.module) if op.operation.name == "func.func")
+    def __init__(self, module: ir.Operation) -> None:
+        self._program, self._machine = Program(module), Machine()
+        functions = (op.operation for op in block_of(module) if op.operation.name == "func.func")
         self._functions = {symbol_of(op) or "": op for op in functions}
+        self._code: dict[str, Code] = {}
         self._kernels: dict[str, CompiledKernel] = {}
-        self.main = "main" if "main" in self._functions else next(iter(self._functions))
 
-    def call(self, name: str, arguments: Sequence[Array]) -> tuple[Array, ...]:
-        """Runs a function in a frame of its own."""
-        code: Code = Compiler(self._rules()).block(self._functions[name].regions[0].blocks[0])
-        return code.run(Frame({}), arguments)
+    def run(self, inputs: Sequence[Array], machine: Machine) -> list[Array]:
+        """The results of the public function `main`; `inputs` are left as they are."""
+        self._machine = machine
+        with np.errstate(all="ignore"):
+            return [np.asarray(result) for result in self._run("main", [np.asarray(value) for value in inputs])]
 
-    def _rules(self) -> dict[str, Rule]:
-        return {**RULES, "func.call": pure(self._call), "stablehlo.custom_call": pure(self._launch)}
+    def _run(self, name: str, arguments: Sequence[Array]) -> tuple[Array, ...]:
+        if name not in self._code:
+            rules = {**RULES, "func.call": pure(self._call), "stablehlo.custom_call": pure(self._launch)}
+            self._code[name] = Compiler(rules).block(self._functions[name].regions[0].blocks[0])
+        return self._code[name].run(Frame({}), arguments)
 
     def _call(self, op: ir.Operation) -> Function:
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
 
         def call(*arguments: Array) -> tuple[Array, ...]:
-            return self.call(name, arguments)
+            return self._run(name, arguments)
 
         return call
 
@@ -77,7 +79,9 @@ class _Outer:
             for result, operand in aliases.items():
                 outputs[result][...] = operands[operand]
                 shared[operand] = outputs[result]  # the input and the output are one buffer
-            launch(self._kernels[symbol], shared, outputs, self._machine)
+            self._machine.launches.append(Launched(symbol, operands))
+            if not self._machine.dry:
+                launch(self._kernels[symbol], shared, outputs, self._machine)
             return tuple(outputs)
 
         return run
@@ -92,7 +96,7 @@ def _aliases(op: ir.Operation) -> dict[int, int]:
 
 
 def _read_only(operand: Array) -> Array:
-    view = operand.view()
+    view = np.asarray(operand).view()
     view.flags.writeable = False
     return view
 
