@@ -23,7 +23,7 @@ class PartitionCores(Pass):
     whose largest share is least; they are counted together only where that pays for the divisions it takes. Where it
     isn't proved that every core gets a step, the launch falls back to the original kernel.
 
-    On a target with one core a `core_parallel` dimension becomes an ordinary loop.
+    A `core_parallel` dimension with fewer steps than there are cores becomes an ordinary loop.
 
     Refused, with the reason as a remark: kernels that talk to other devices, values that scratch carries from one step of
     the dimension to another, and dimensions that are not parallel, whatever they are called. A kernel whose parallel
@@ -63,14 +63,14 @@ class PartitionCores(Pass):
         from mosaic_grid.partition.planner import Planner
         from mosaic_grid.partition.single_core import run_on_one_core
 
-        view = Program(program)
-        planner = Planner(view, OuterScalars(program), cores, self.strategy)
-        if cores == 1:
-            for kernel in view.kernels.values():
-                if session.selects(kernel.name):
-                    run_on_one_core(planner, kernel)
-        else:
-            launches = [launch for launch in view.launches if session.selects(launch.kernel.name)]
-            carry_out(view, [planner.plan(launch) for launch in launches])
-        for remark in planner.remarks:
+        scalars = OuterScalars(program)
+        before = Planner(Program(program), scalars, cores, self.strategy)
+        for kernel in before.program.kernels.values():
+            if session.selects(kernel.name):
+                run_on_one_core(before, kernel)
+        planner = Planner(Program(program), scalars, cores, self.strategy)
+        if cores > 1:
+            launches = [launch for launch in planner.program.launches if session.selects(launch.kernel.name)]
+            carry_out(planner.program, [planner.plan(launch) for launch in launches])
+        for remark in [*before.remarks, *planner.remarks]:
             session.emit(remark)

@@ -190,7 +190,7 @@ class Driver:
         if form.to_stdout and (command.summary or command.compile):
             return
         if form.to_file and self.status:
-            self.err.write(f"note: {form.output} is left as it was\n")
+            self.err.write(f"note: {form.output} is not written\n")
             return
         if form.to_stdout and form.emit == "bytecode" and self.out.isatty():
             raise UserError("bytecode is not for a terminal", notes=["give a file to -o, or a command to pipe it to"])

@@ -25,11 +25,13 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("symbolic",),
     ("program", "grid", "context", "diagnostics", "session", "passbase"),
     ("dataflow",),
-    ("passes", "partition"),
+    ("legality", "objections"),
+    ("passes", "partition", "resolve"),
     (
-        *("pipeline", "native_passes", "verify", "reproducer", "containers", "dump", "write", "summary", "cpu"),
+        *("pipeline", "native_passes", "reproducer", "containers", "dump", "write", "summary", "cpu"),
         *("guard", "guard_server", "supervisor", "libtpu", "libtpu_child", "libtpu_report"),
     ),
+    ("command_line", "compile_command", "driver", "flags", "output", "rerun", "stages"),
     ("opt", "jax_hook"),
 )
 DEFAULT = 2

@@ -130,7 +130,7 @@ def launched(source: Source, attributes: str = "", config: str = "") -> Program:
       }}
       {source.text}
     }}"""
-    return Program(ir.Operation.parse(text, source_name="kernel.mlir"))
+    return Program(ir.Operation.parse(text, source_name="kernel.mlir").operation)
 
 
 def judged(source: Source, *axes: int, attributes: str = "", config: str = "") -> legality.Judgement:
@@ -586,7 +586,7 @@ def test_two_dimensions_at_once() -> None:
 
 def test_bare_kernel_finds_its_outputs() -> None:
     """Without a launch the outputs are the windows from the first one that is written."""
-    kernel = Program(ir.Operation.parse(Source(COPY, output_map="%c0, %c0").text)).kernels["kernel"]
+    kernel = Program(ir.Operation.parse(Source(COPY, output_map="%c0, %c0").text).operation).kernels["kernel"]
     told = [o.reason for o in legality.objections(kernel, (0,), ())]
     assert told == ["parallel dimension 0 is a race: steps (0, 0) and (1, 0) write the same block (0, 0) of output 0"]
     assert legality.assumptions(kernel, (0,), ()) == ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import io
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +21,12 @@ from mosaic_grid.program import Program
 from mosaic_grid.unpack import unpack
 
 
-def array(*shape: int, dtype: type = jnp.float32) -> jax.ShapeDtypeStruct:
+def array(*shape: int, dtype: Any = jnp.float32) -> Any:
     """An abstract array."""
-    return jax.ShapeDtypeStruct(shape, dtype)
+    return jax.eval_shape(lambda: jnp.zeros(shape, dtype))
 
 
-def splash(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+def splash(q: jax.Array, k: jax.Array, v: jax.Array) -> Any:
     """Causal splash attention."""
     mask = splash_attention_mask.MultiHeadMask([splash_attention_mask.CausalMask((512, 512)) for _ in range(2)])
     kernel = splash_attention_kernel.make_splash_mha_single_device(mask)
@@ -32,7 +34,7 @@ def splash(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 QKV = (array(2, 2, 512, 128),) * 3
-PROGRAMS = {
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "flash": (functools.partial(flash_attention.flash_attention, causal=True), QKV),
     "matmul": (
         functools.partial(matmul.matmul, block_shape=(128, 128), block_k=128),

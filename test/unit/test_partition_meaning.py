@@ -157,10 +157,10 @@ def test_random_grids_keep_their_meaning(data: st.DataObject, cores: int, strate
 
 @pytest.mark.usefixtures("trusting")
 @pytest.mark.parametrize("cores", CORES)
-@pytest.mark.parametrize("inner", [(), (Dim(4),), (Dim(3),), (Dim(3, dynamic=True),), (Dim(2), Dim(3), Dim(2))])
+@pytest.mark.parametrize("inner", [(), (Dim(4),), (Dim(3),), (Dim(3, dynamic=True),), (Dim(2), Dim(3), Dim(2))], ids=["", "4", "3", "3?", "2,3,2"])
 def test_no_block_moves_that_did_not_move_before(cores: int, inner: tuple[Dim, ...]) -> None:
     """With any bound every core has its share, and the steps beyond a share's end fetch nothing and write nothing back."""
-    for bound in (-5, 0, 1, cores - 1, cores, cores + 1, 2 * cores, 3 * cores - 1, 29):
+    for bound in (-5, 0, 1, cores - 1, cores, cores + 1, 3 * cores - 1):
         grid = (Dim(bound, "parallel", dynamic=True), *inner)
         axes = tuple(range(len(grid)))
         sample = Sample(grid, axes, (tuple(map(Term, axes)),), asked=axes, in_place=True)
@@ -173,7 +173,7 @@ def test_no_block_moves_that_did_not_move_before(cores: int, inner: tuple[Dim, .
 @pytest.mark.parametrize("cores", CORES)
 def test_a_proved_bound_needs_no_choice(cores: int) -> None:
     """Where the outer function shows that every core has a step, or that shares are even, the original is gone."""
-    for bound in range(3 * cores + 1):
+    for bound in (0, cores, cores + 1, 2 * cores - 1, 2 * cores):
         facts = [Dim(bound, "parallel", True, "clamped", floor=cores)] if bound >= cores else []
         if bound % cores == 0:
             facts.append(Dim(bound, "parallel", True, "multiple", factor=cores))
@@ -185,7 +185,7 @@ def test_a_proved_bound_needs_no_choice(cores: int) -> None:
 @pytest.mark.usefixtures("trusting")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("cores", [2, 4])
-@pytest.mark.parametrize("between", [(), (Dim(1, "parallel"),), (Dim(1),), (Dim(3),)], ids=str)
+@pytest.mark.parametrize("between", [(), (Dim(1, "parallel"),), (Dim(1),), (Dim(3),)], ids=["adjacent", "1 parallel", "1", "3"])
 def test_two_dynamic_dimensions(strategy: Strategy, cores: int, between: tuple[Dim, ...]) -> None:
     """Of two dynamic parallel dimensions, next to each other or not, one is shared or both together."""
     for n, m in ((1, 7), (7, 1), (3, 3), (2, 5), (5, 2), (0, 4), (4, 0), (-1, -7), (-3, 9), (8, 4)):
@@ -194,10 +194,11 @@ def test_two_dynamic_dimensions(strategy: Strategy, cores: int, between: tuple[D
         sample = Sample(grid, (last, first), ((Term(first, "reversed"), Term(last, "table")),), asked=(last,))
         outcome = check(sample.text(), sample.arguments(), cores, strategy)
         joint = f"kernel_cores{cores}" + "".join(f"_d{axis}" for axis in range(last + 1))
-        adjacent = all(dim == Dim(1, "parallel") for dim in between)
-        assert (joint in outcome.grids) == (adjacent and strategy != "split")
-        steps = n * m if strategy == "linearize" and adjacent else max(n, m)
-        assert outcome.after.busy == (cores if min(n, m) > 0 and steps >= cores else 1) or min(n, m) <= 0
+        counted_together = strategy == "linearize" and all(dim.bound == 1 for dim in between)
+        assert (joint in outcome.grids) == counted_together  # under `auto` it doesn't pay: the steps are too short
+        if min(n, m) > 0:
+            steps = n * m if counted_together else max(n, m)
+            assert outcome.after.busy == (cores if steps >= cores else 1)
 
 
 @pytest.mark.usefixtures("trusting")
@@ -210,7 +211,7 @@ def test_core_parallel_beyond_the_cores(cores: int) -> None:
             sample = Sample(grid, (1, 2), ((Term(1), Term(3)),), asked=(1, 3))
             outcome = check(sample.text(), sample.arguments(), cores)
             assert is_partitioned(outcome.grids, cores) == (dynamic or bound > cores)
-            assert outcome.after.busy == (cores if bound > cores else max(1, outcome.after.busy))
+            assert outcome.after.busy == cores or bound < cores
 
 
 @pytest.mark.usefixtures("trusting")
@@ -266,3 +267,19 @@ def test_launches_share_what_they_can() -> None:
         scalars = [np.asarray(n, np.int32) for n in (5, m)]
         outcome = check("module {" + twice + called + kernel, [*scalars, *sample.arguments()[1:]], 2)
         assert outcome.after.busy == 2
+
+
+# Kernels from JAX, judged by the real legality check.
+
+
+@pytest.mark.parametrize("name", ["scale_in_place", "matmul", "gather", "rows", "outer_product"])
+@pytest.mark.parametrize("cores", [2, 3])
+def test_pallas_kernels_keep_their_meaning(name: str, cores: int) -> None:
+    """What JAX lowers is shared, and computes for every bound what it did."""
+    from oracle import pallas
+
+    text, inputs = pallas.programs()[name]
+    for bound in (0, 1, 2, 3, 7):
+        outcome = check(text, [np.asarray(bound, np.int32), *inputs], cores)
+        assert is_partitioned(outcome.grids, cores)
+        assert outcome.after.busy == cores or bound < cores

@@ -77,8 +77,8 @@ class Planner:
         self, kernel: Kernel, options: list[Option], facts: Mapping[int, BoundFacts]
     ) -> tuple[Option, ...]:
         """Under `auto`, drops the option that counts several dimensions together where its divisions don't pay."""
-        if self.strategy == "linearize":
-            return tuple(options[:1])
+        if self.strategy != "auto":
+            return tuple(options)
         single = [option for option in options if len(option.split.axes) == 1]
         joint = [option for option in options if len(option.split.axes) > 1]
         paying = [option for option in joint if not single or linearizing_pays(kernel, option.split, facts)]

@@ -1,4 +1,7 @@
-"""A target with one core: a `core_parallel` dimension, which no compiler takes there, becomes an ordinary loop."""
+"""A `core_parallel` dimension with fewer steps than there are cores, which no compiler takes, becomes an ordinary loop.
+
+Established with libtpu: the bound of a `core_parallel` dimension has to be the number of cores, no more and no less.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,19 @@ from mosaic_grid.program import Kernel
 
 
 def run_on_one_core(planner: Planner, kernel: Kernel) -> None:
-    """Makes the kernel's `core_parallel` dimension an arbitrary one, in place, where its steps hand nothing on.
+    """Makes such a dimension an arbitrary one, in place, where its steps hand nothing on.
 
     What one core's scratch held would otherwise reach the steps that another core was to run. The planner collects the
-    remark of a refusal.
+    remark of a refusal. Views of the kernel made before are stale afterwards.
     """
-    axes = [axis for axis, d in enumerate(kernel.grid) if d.semantics is Semantics.CORE_PARALLEL and d.bound != 1]
+    axes = [axis for axis, dimension in enumerate(kernel.grid) if _has_too_few_steps(dimension, planner.cores)]
     if len(axes) != 1 or not kernel.on_tensor_core or planner.judge(kernel, tuple(axes)).objections:
         return
     grid = [Dimension(d.bound, Semantics.ARBITRARY) if axis in axes else d for axis, d in enumerate(kernel.grid)]
     set_grid(kernel.body, grid)
+
+
+def _has_too_few_steps(dimension: Dimension, cores: int) -> bool:
+    if dimension.semantics is not Semantics.CORE_PARALLEL:
+        return False
+    return dimension.bound != 1 if cores == 1 else dimension.bound is not None and dimension.bound < cores

@@ -12,9 +12,9 @@ from mosaic_grid.dataflow.freshness import Steps
 from mosaic_grid.dataflow.kernel import index_map
 from mosaic_grid.dataflow.scalars import grid_index
 from mosaic_grid.dataflow.step import Access
+from mosaic_grid.legality.sharing import Alias, Sharing, has_blocks, is_own_memory
 from mosaic_grid.objections import Assumption, Objection
 from mosaic_grid.program import Window
-from mosaic_grid.sharing import Alias, Sharing, has_blocks, is_own_memory
 
 RACE = "parallel-race"
 
@@ -134,8 +134,9 @@ def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> 
 def _blocks(sharing: Sharing, window: Window) -> Blocks | None:
     """The blocks of a window, None where they aren't understood."""
     indices = index_map(sharing.kernel, window, [grid_index(axis, bound) for axis, bound in enumerate(sharing.bounds)])
-    sizes = window.shape
-    if indices is None or sizes is None or len(indices) != len(sizes):
+    # an operand that is handed over whole is one block
+    sizes = window.shape if window.shape is not None else tuple(window.type.shape)
+    if indices is None or len(indices) != len(sizes) or min(sizes, default=1) < 0:
         return None
     if window.kind is None:
         return Blocks(indices, sizes, sizes, (0,) * len(sizes))

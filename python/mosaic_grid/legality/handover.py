@@ -10,8 +10,8 @@ from mosaic_grid.dataflow.memory import PRNG, Root
 from mosaic_grid.dataflow.scalars import GRID_INDEX
 from mosaic_grid.dataflow.step import Access
 from mosaic_grid.dataflow.uses import may_be_chosen_away
+from mosaic_grid.legality.sharing import Sharing, has_blocks, is_own_memory, is_semaphore
 from mosaic_grid.objections import Objection
-from mosaic_grid.sharing import Sharing, has_blocks, is_own_memory, is_semaphore
 from mosaic_grid.symbolic.nodes import Compare, Const, Junction, Not, Param
 
 CARRIED = "carried-scratch"

@@ -13,10 +13,10 @@ from jaxlib.mlir import ir
 from mosaic_grid import backend_config
 from mosaic_grid.dataflow.effects import Effect, effect_of, leaves_the_core
 from mosaic_grid.dataflow.freshness import Steps, follow
-from mosaic_grid.handover import carried_state, unfinished_copies
+from mosaic_grid.legality.handover import carried_state, unfinished_copies
+from mosaic_grid.legality.sharing import Sharing
 from mosaic_grid.objections import Assumption, Judgement, Objection
 from mosaic_grid.program import Kernel, Launch
-from mosaic_grid.sharing import Sharing
 
 __all__ = ["Assumption", "Judgement", "Objection", "assumptions", "judge", "objections"]
 
@@ -47,7 +47,7 @@ def judge(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> 
 
 
 def _of_the_memory(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], steps: Steps) -> Judgement:
-    from mosaic_grid.races import races  # isl is loaded only when a question needs it
+    from mosaic_grid.legality.races import races  # isl is loaded only when a question needs it
 
     sharing = Sharing.of(kernel, axes, launches)
     races_found = races(sharing, steps)

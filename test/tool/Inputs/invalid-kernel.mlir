@@ -1,0 +1,1 @@
+module attributes {stable_mosaic.version = 99999 : i64} {}

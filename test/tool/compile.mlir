@@ -1,0 +1,18 @@
+// --compile asks the real compiler about the program that the passes have left.
+// REQUIRES: libtpu
+
+// RUN: %mosaic-opt %S/Inputs/double.mlir --compile=v5p,v5e | FileCheck %s
+// CHECK: {{^}}double: v5p: compiles, cores used: 1 of 2, {{[0-9]+}} bundles{{$}}
+// CHECK-NEXT: {{^}}double: v5e: compiles, cores used: 1 of 1, {{[0-9]+}} bundles{{$}}
+
+// RUN: %mosaic-opt %S/Inputs/double.mlir -p partition-cores --compile=v5p --compile-format=json -o %t | FileCheck %s --check-prefix=JSON
+// JSON: "input": "{{.*}}double.mlir"
+// JSON: "target": "v5p"
+// JSON: "cores_used": 2
+// RUN: FileCheck %s --check-prefix=WRITTEN --input-file %t
+// WRITTEN: core_parallel
+
+// What the compiler refuses is an error in the program:
+// RUN: sed s/f32/f64/g %S/Inputs/double.mlir > %t.f64
+// RUN: %expect-exit 1 %mosaic-opt %t.f64 --compile=v5p | FileCheck %s --check-prefix=REFUSED
+// REFUSED: double: v5p: does not compile: {{.+}}
