@@ -56,7 +56,8 @@ def main() -> None:
         text = lower()
         (before,) = launches(text.encode())
         after = max(launches(partitioned(text)), key=lambda launch: launch.cores_used or 0)
-        assert before.bundles and after.bundles
+        assert before.bundles
+        assert after.bundles
         ratio = after.bundles / before.bundles
         row = f"{before.bundles:>10}{before.cores_used:>7}{after.bundles:>10}{after.cores_used:>7}{ratio:>8.3f}"
         print(f"{name:22}{row}", flush=True)

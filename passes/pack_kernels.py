@@ -16,8 +16,9 @@ from mosaic_grid.unpack import pack
 class PackKernels(Pass):
     """Puts each kernel back into the launches that name it, in the serialization version it came in.
 
-    The exact inverse of `unpack-kernels`: a program that is unpacked and packed again is the same to the last character.
-    A bare kernel becomes its portable `stable_mosaic` form. Attributes that only passes read (`mosaic.*`) are dropped.
+    The exact inverse of `unpack-kernels`: a program that is unpacked and packed again is the same to the last
+    character. A bare kernel becomes its portable `stable_mosaic` form. Attributes that only passes read (`mosaic.*`)
+    are dropped.
 
     ```mlir
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @double, backend_config = "..."} : ...
@@ -26,7 +27,7 @@ class PackKernels(Pass):
     becomes
 
     ```mlir
-    %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {backend_config = "{... \\"body\\": \\"TUzvUgFN...\\" ...}"} : ...
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {backend_config = "{...\\"body\\": \\"TUzvUgFN...\\"}"} : ...
     ```
     """
 

@@ -19,14 +19,14 @@ class PartitionCores(Pass):
 
     That is so where no `parallel` dimension has a static bound of at least two. A dynamic `parallel` dimension, or a
     `core_parallel` one whose bound is dynamic or exceeds the cores, becomes a static `core_parallel` dimension around a
-    loop over each core's share. Of several dynamic dimensions each gets a kernel of its own, and the launch picks the one
-    whose largest share is least; they are counted together only where that pays for the divisions it takes. Where it
-    isn't proved that every core gets a step, the launch falls back to the original kernel.
+    loop over each core's share. Of several dynamic dimensions each gets a kernel of its own, and the launch picks the
+    one whose largest share is least; they are counted together only where that pays for the divisions it takes. Where
+    it isn't proved that every core gets a step, the launch falls back to the original kernel.
 
     A `core_parallel` dimension with fewer steps than there are cores becomes an ordinary loop.
 
-    Refused, with the reason as a remark: kernels that talk to other devices, values that scratch carries from one step of
-    the dimension to another, and dimensions that are not parallel, whatever they are called. A kernel whose parallel
+    Refused, with the reason as a remark: kernels that talk to other devices, values that scratch carries from one step
+    of the dimension to another, and dimensions that are not parallel, whatever they are called. A kernel whose parallel
     dimension is static is shared by the compiler itself and left alone.
 
     ```mlir

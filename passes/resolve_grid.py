@@ -22,13 +22,13 @@ class ResolveGrid(Pass):
 
     ```mlir
     %c = stablehlo.constant dense<10> : tensor<i32>
-    %0 = stablehlo.custom_call @tpu_custom_call(%c, %x) {mosaic.kernel = @double, ...} : ...   // iteration_bounds = [?, 4]
+    %0 = stablehlo.custom_call @tpu_custom_call(%c, %x) {mosaic.kernel = @double, ...}   // iteration_bounds = [?, 4]
     ```
 
     becomes
 
     ```mlir
-    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @double_0, ...} : ...     // iteration_bounds = [10, 4]
+    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @double_0, ...}     // iteration_bounds = [10, 4]
     ```
     """
 

@@ -17,10 +17,11 @@ class UnpackKernels(Pass):
     """Takes each Mosaic kernel out of its launch and puts it into the program as a module of its own.
 
     A launch then names its kernel in `mosaic.kernel`; kernels that are the same to the last location are stored once.
-    Source locations, which JAX ships apart from the kernel, stand on its ops again. `pack-kernels` is the exact inverse.
+    Source locations, which JAX ships apart from the kernel, stand on its ops again. `pack-kernels` is the exact
+    inverse.
 
     ```mlir
-    %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {backend_config = "{... \\"body\\": \\"TUzvUgFN...\\" ...}"} : ...
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {backend_config = "{...\\"body\\": \\"TUzvUgFN...\\"}"} : ...
     ```
 
     becomes

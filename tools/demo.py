@@ -1,7 +1,7 @@
 """`make demo`: a kernel that ships with JAX runs on one core of two, is shared between them, and libtpu says so.
 
-The kernel is megablox's grouped matmul, the heart of a mixture-of-experts layer, over a number of live columns that is only
-known at run time. It is lowered here, on a machine without a TPU.
+The kernel is megablox's grouped matmul, the heart of a mixture-of-experts layer, over a number of live columns that is
+only known at run time. It is lowered here, on a machine without a TPU.
 """
 
 from __future__ import annotations

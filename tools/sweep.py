@@ -12,7 +12,6 @@ import argparse
 import concurrent.futures
 import dataclasses
 import itertools
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -71,7 +70,8 @@ def round_trip(data: bytes, name: str) -> RoundTrip:
 
 def compile_both(trip: RoundTrip, target: Target) -> tuple[ProgramReport, ProgramReport]:
     """libtpu's reports on the program as it was opened and on the repacked one. Raises `DiffersError`."""
-    before, after = (compile_for(text.encode(), target) for text in (trip.opened, trip.repacked))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        before, after = pool.map(lambda text: compile_for(text.encode(), target), (trip.opened, trip.repacked))
     _check_same("libtpu's verdict", "\n".join(_verdicts(before)), "\n".join(_verdicts(after)))
     _check_same("HLO", without_payloads(before.hlo), without_payloads(after.hlo))
     return before, after
@@ -120,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="sweep.py", description=__doc__)
     parser.add_argument("paths", nargs="+", type=Path, metavar="DIR|FILE")
     parser.add_argument("--target", default="v5p", type=parse_target, metavar="CHIP[:CORES]")
-    parser.add_argument("--jobs", default=os.cpu_count() or 1, type=int, help="programs at once (default: processors)")
+    parser.add_argument("--jobs", default=1, type=int, help="programs at once, each compiled twice (default: 1)")
     parser.add_argument("--smallest", type=int, metavar="N", help="only the N smallest files (default: all)")
     parser.add_argument("--no-compile", action="store_true", help="the round trip only")
     options = parser.parse_args(argv)

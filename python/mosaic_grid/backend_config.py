@@ -19,6 +19,9 @@ BODY = "body"
 DEBUG_LOCATIONS = "debug_locations"
 
 
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]', re.DOTALL)
+
+
 class ConfigError(ValueError):
     """A backend_config that can't be read as the configuration of a Mosaic kernel; the message says why."""
 
@@ -56,16 +59,17 @@ def split(text: str) -> tuple[str, Payload]:
     payload = Payload(_decode(section, BODY), _decode(section, DEBUG_LOCATIONS) if DEBUG_LOCATIONS in section else None)
     for key in (BODY, DEBUG_LOCATIONS):
         if section.get(key):
-            text = _replace_string(text, key, section[key], "")
+            text = _with_string(text, key, "")
     return text, payload
 
 
 def join(text: str, payload: Payload) -> str:
-    """The inverse of `split`: the binary parts in their places."""
+    """The inverse of `split`: the binary parts in their places. Raises `ConfigError` where there are no such places."""
+    parse(text)
     parts = {BODY: payload.body, DEBUG_LOCATIONS: payload.debug_locations}
     for key, part in parts.items():
         if part is not None:
-            text = _replace_string(text, key, "", base64.b64encode(part).decode("ascii"))
+            text = _with_string(text, key, base64.b64encode(part).decode("ascii"))
     return text
 
 
@@ -104,12 +108,39 @@ def _decode(section: Mapping[str, Any], key: str) -> bytes:
         raise ConfigError(f"'{SECTION}.{key}' is not base64: {error}") from None
 
 
-def _replace_string(text: str, key: str, old: str, new: str) -> str:
-    """Replaces the value of one string field, leaving every other character as it is where the field can be told."""
-    fields = re.finditer(rf'"{key}"\s*:\s*"', text)
-    starts = [field.end() for field in fields if text.startswith(f'{old}"', field.end())]
-    if len(starts) == 1:
-        return text[: starts[0]] + new + text[starts[0] + len(old) :]
-    config = parse(text)
-    config[SECTION][key] = new
-    return json.dumps(config)
+def _with_string(text: str, key: str, value: str) -> str:
+    """The configuration with this plain text in one string field of its section, every other character as it was."""
+    start, end = _string_at(text, (SECTION, key))
+    return f"{text[:start]}{value}{text[end:]}"
+
+
+def _string_at(text: str, path: tuple[str, ...]) -> tuple[int, int]:
+    """Where, in valid JSON, the string at this path of keys stands, without its quotes; of equal keys the last counts.
+
+    Raises `ConfigError` where there is none.
+    """
+    found: tuple[int, int] | None = None
+    keys: list[str | None] = []  # of the objects around; None in an array, which no path goes through
+    objects: list[bool] = []
+    is_key = False
+    for token in _TOKEN.finditer(text):
+        match token[0][0]:
+            case "{" | "[":
+                is_key = token[0] == "{"
+                keys.append(None)
+                objects.append(is_key)
+            case "}" | "]":
+                keys.pop()
+                objects.pop()
+                is_key = False
+            case ",":
+                is_key = objects[-1]
+            case ":":
+                is_key = False
+            case '"' if is_key:
+                keys[-1] = json.loads(token[0])
+            case '"' if tuple(keys) == path:
+                found = token.start() + 1, token.end() - 1
+    if found is None:
+        raise ConfigError(f"backend_config has no '{'.'.join(path)}' string")
+    return found

@@ -5,7 +5,9 @@ Only `jaxlib.mlir` and `jaxlib.mosaic` are imported, never `jax`: start-up is wh
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from types import ModuleType
+from typing import Any, cast
 
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
@@ -59,3 +61,15 @@ def _read_locations_from_attributes() -> None:
 
 
 _read_locations_from_attributes()
+
+
+def _keep_jax_out() -> None:
+    """Keeps the bindings from importing JAX when they look for the Python side of a dialect that has none.
+
+    `jaxlib.mosaic.python.tpu` adds the package below to that search. It exists only where JAX itself is built; looking
+    for it elsewhere imports `jax` first, nearly a second, for every program with an op of an unknown dialect.
+    """
+    sys.modules.setdefault("jax.jaxlib.mosaic.python", cast(ModuleType, None))
+
+
+_keep_jax_out()

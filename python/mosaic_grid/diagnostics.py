@@ -46,9 +46,10 @@ def note(message: str, place: Place | None = None) -> Diagnostic:
 
 
 def place_of(location: ir.Location) -> Place | None:
-    """The innermost position a person wrote: through names, the callee of a call site, the first placed part of a fusion.
+    """The innermost position a person wrote, `None` where there is no file at all.
 
-    JAX's locations read `name(callsite(callee at caller))`, innermost frame first; `None` where there is no file at all.
+    It looks through names, into the callee of a call site, and takes the first placed part of a fusion: JAX's locations
+    read `name(callsite(callee at caller))`, the innermost frame first.
     """
     match ir.Location.from_attr(location.attr):  # what an `MLIRError` hands out is of the base class
         case ir.FileLineColLoc() as position:

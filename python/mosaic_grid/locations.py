@@ -12,6 +12,8 @@ from typing import cast
 from jaxlib.mlir import ir
 from jaxlib.mosaic.python import tpu
 
+from mosaic_grid.ir_types import Argument
+
 LOCATIONS = "tpu.locs"
 
 
@@ -30,22 +32,31 @@ def attach(kernel: ir.Operation, debug_locations: bytes) -> None:
         raise LocationsError(f"debug_locations has no '{LOCATIONS}' list")
     if not all(isinstance(each, ir.Location) for each in listed):
         raise LocationsError(f"debug_locations has something else than locations in its '{LOCATIONS}' list")
-    locations = iter(cast(list[ir.Location], list(listed)))  # see `context` on why they are locations
+    places = _places(kernel)
+    if len(listed) != len(places):
+        compared = "fewer" if len(listed) < len(places) else "more"
+        raise LocationsError(f"debug_locations lists {compared} locations than the kernel has ops and arguments")
+    locations = cast(list[ir.Location], list(listed))  # see `context` on why they are locations
+    for place, location in zip(places, locations, strict=True):
+        if isinstance(place, ir.Operation):
+            place.location = location
+        else:
+            place.set_location(location)
+
+
+def _places(kernel: ir.Operation) -> list[ir.Operation | Argument]:
+    """Everything in a kernel that has a location, in walk order."""
+    places: list[ir.Operation | Argument] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        op.location = next(locations)
+        places.append(op)
         for region in op.regions:
             for block in region.blocks:
-                for argument in block.arguments:
-                    argument.set_location(next(locations))
+                places.extend(block.arguments)
         return ir.WalkResult.ADVANCE
 
-    try:
-        kernel.walk(visit, ir.WalkOrder.PRE_ORDER)
-    except StopIteration:
-        raise LocationsError("debug_locations lists fewer locations than the kernel has ops and arguments") from None
-    if next(locations, None) is not None:
-        raise LocationsError("debug_locations lists more locations than the kernel has ops and arguments")
+    kernel.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return places
 
 
 def detach(kernel: ir.Operation) -> bytes:

@@ -26,9 +26,9 @@ def option(default: Any, help: str) -> Any:
 class Pass(abc.ABC):
     """A pass over an unpacked program.
 
-    The class docstring is its documentation: a summary line, then what it does with a before/after example. A check emits
-    diagnostics and never changes the program; a rewrite either does all of a change or leaves the program as it was and
-    says why.
+    The class docstring is its documentation: a summary line, then what it does with a before/after example. A check
+    emits diagnostics and never changes the program; a rewrite either does all of a change or leaves the program as it
+    was and says why.
     """
 
     name: ClassVar[str]

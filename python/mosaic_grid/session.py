@@ -13,8 +13,8 @@ from mosaic_grid.targets import Target
 class Session:
     """One run over one program.
 
-    `kernels` are glob patterns of kernel names; none means every kernel. Diagnostics are collected in the order in which
-    they were emitted; printing them is the caller's business.
+    `kernels` are glob patterns of kernel names; none means every kernel. Diagnostics are collected in the order in
+    which they were emitted; printing them is the caller's business.
     """
 
     target: Target | None = None

@@ -61,8 +61,8 @@ class Target:
 
     `cores` counts the TensorCores that one kernel launch may use, which is what the chip has only where its cores form
     one device (megacore). So it is 2 on v4 and v5p, and 1 on v2, v3 and TPU7x, whose two cores are two devices. `v4:1`
-    and `v5p:1` are one half of a split chip. libtpu compiles for all of these; its own ahead-of-time topology of a v4 is
-    the split one, unless it is told otherwise.
+    and `v5p:1` are one half of a split chip. libtpu compiles for all of these; its own ahead-of-time topology of a v4
+    is the split one, unless it is told otherwise.
     """
 
     chip: Chip

@@ -31,6 +31,8 @@ from mosaic_grid.program import (
 OWN_NAME = "mosaic.name"
 """The name a kernel module had of its own, where another symbol of the program took it; empty for none."""
 
+_BYTECODE = b"ML\xefR"
+
 
 class KernelError(ValueError):
     """Bytes that are not a Mosaic kernel this jaxlib can read; the message says why."""
@@ -41,6 +43,8 @@ def kernel_from_payload(payload: Payload, context: ir.Context) -> ir.Module:
 
     Raises `KernelError` for bytes that don't parse, or come from a newer version than this jaxlib reads.
     """
+    if not payload.body.startswith(_BYTECODE):  # what isn't bytecode MLIR takes for text, and no bytes at all for a module
+        raise KernelError("it is not MLIR bytecode")
     try:
         with context:
             module = ir.Module.parse(payload.body)
@@ -107,7 +111,7 @@ def pack(program: ir.Operation) -> None:
         key = (launch.kernel.symbol, _ships_locations(launch))
         if key not in payloads:
             payloads[key] = payload_of(launch)
-        launch.op.attributes[BACKEND_CONFIG] = ir.StringAttr.get(backend_config.join(launch.config, payloads[key]))
+        launch.op.attributes[BACKEND_CONFIG] = ir.StringAttr.get(_joined(launch, payloads[key]))
         for name in [name for name in launch.op.attributes if name.startswith("mosaic.")]:
             del launch.op.attributes[name]
     for symbol in {symbol for symbol, _ in payloads}:
@@ -151,6 +155,13 @@ def _serialize(kernel: ir.Operation, at: ir.Operation) -> None:
 def _ships_locations(launch: Launch) -> bool:
     try:
         return backend_config.has_debug_locations(launch.config)
+    except backend_config.ConfigError as error:
+        raise ProgramError(str(error), launch.op) from None
+
+
+def _joined(launch: Launch, payload: Payload) -> str:
+    try:
+        return backend_config.join(launch.config, payload)
     except backend_config.ConfigError as error:
         raise ProgramError(str(error), launch.op) from None
 

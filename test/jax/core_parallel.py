@@ -1,7 +1,8 @@
 """A core_parallel dimension of more steps than there are cores, which the compiler refuses."""
 
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked -p partition-cores --target=v5p \
+# RUN: %python %s tpu > %t.mlir
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked -p partition-cores --target=v5p \
 # RUN:   | FileCheck %s --check-prefix=SHARED
 # RUN: %python %s cpu | FileCheck %s --check-prefix=CPU
 

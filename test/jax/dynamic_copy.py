@@ -1,7 +1,8 @@
 """A dynamic parallel dimension: blocks of 8 rows copied, n of them, three columns of blocks each."""
 
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked -p 'resolve-grid,partition-cores{cores=2}' \
+# RUN: %python %s tpu > %t.mlir
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked -p 'resolve-grid,partition-cores{cores=2}' \
 # RUN:   | FileCheck %s --check-prefix=SHARED
 # RUN: %python %s cpu | FileCheck %s --check-prefix=CPU
 

@@ -1,8 +1,11 @@
 """A matmul that sums in scratch over its innermost dimension, with a dynamic number of tiles of rows."""
 
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked -p 'partition-cores{cores=2}' \
+# RUN: %python %s tpu > %t.mlir
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked -p 'partition-cores{cores=2}' \
 # RUN:   | FileCheck %s --check-prefix=SHARED
+# RUN: %mosaic-opt %t.mlir --split-input-file -p 'partition-cores{cores=2}' -o %t.out 2>&1 \
+# RUN:   | FileCheck %s --check-prefix=REMARK
 # RUN: %python %s cpu | FileCheck %s --check-prefix=CPU
 
 import jax
@@ -26,8 +29,7 @@ from jax.experimental.pallas import tpu as pltpu
 # SHARED:         mosaic.kernel = @matmul_cores2_d0,
 # SHARED:       module @matmul_cores2_d0
 # SHARED:         iteration_bounds = array<i64: 2, -9223372036854775808>, scalar_prefetch = 1 : i64, scratch_operands = 1 : i64
-# SHARED:         %[[ONE:.*]] = arith.constant 1 : i32
-# SHARED:         %[[K:.*]] = arith.andi %{{.*}}, %[[ONE]] : i32
+# SHARED:         %[[K:.*]] = arith.andi
 # SHARED:         scf.if
 # SHARED:           arith.cmpi eq, %[[K]],
 # SHARED:           scf.if
@@ -69,7 +71,12 @@ def matmul(tiles, x, y, interpret=False):
 
 
 # Shared over its innermost dimension the same sum would be torn apart: it is refused, although the dimension is called
-# parallel, and the program is left as it was.
+# parallel, and the program is left as it was. The remark stands at the line of the kernel that reads the sum.
+# REMARK-NOT:   remark:
+# REMARK:       matmul_accumulator.py:{{[0-9]+}}:{{[0-9]+}}: remark: the kernel 'matmul' can't be shared between cores along dimension 1:
+# REMARK-SAME:  [not-partitioned]
+# REMARK:       note: the kernel is left as it was
+# REMARK-NOT:   remark:
 # TPU-LABEL:    module @jit_torn
 # TPU:          iteration_bounds = array<i64: 1, -9223372036854775808>
 # SHARED-LABEL: module @jit_torn

@@ -1,7 +1,8 @@
 """Blocks of rows gathered by a list of indices that the kernel gets ahead of its grid."""
 
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked -p 'partition-cores{cores=2}' \
+# RUN: %python %s tpu > %t.mlir
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked -p 'partition-cores{cores=2}' \
 # RUN:   | FileCheck %s --check-prefix=SHARED
 # RUN: %python %s cpu | FileCheck %s --check-prefix=CPU
 

@@ -1,9 +1,10 @@
 """Two dynamic parallel dimensions: the launch picks the one whose largest share is least, when n and m are known."""
 
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked -p 'partition-cores{cores=2}' \
+# RUN: %python %s tpu > %t.mlir
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked -p 'partition-cores{cores=2}' \
 # RUN:   | FileCheck %s --check-prefix=SHARED
-# RUN: %python %s tpu | %mosaic-opt --split-input-file --unpacked -p 'partition-cores{cores=2 strategy=linearize}' \
+# RUN: %mosaic-opt %t.mlir --split-input-file --unpacked -p 'partition-cores{cores=2 strategy=linearize}' \
 # RUN:   | FileCheck %s --check-prefix=JOINT
 # RUN: %python %s cpu | FileCheck %s --check-prefix=CPU
 

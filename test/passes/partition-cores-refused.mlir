@@ -5,8 +5,8 @@
 // RUN: FileCheck %s < %t.said
 
 // Once more as it is printed: a remark with its name, and a note.
-// CHECK:      {{^}}{{.*}}partition-cores-refused.mlir:[[LINE:[0-9]+]]:{{[0-9]+}}: remark: the kernel 'sum' can't be shared between cores along dimension 0: scratch0
-// CHECK-SAME:   [carried-scratch]{{$}}
+// CHECK:      {{^}}{{.*}}partition-cores-refused.mlir:{{[0-9]+}}:{{[0-9]+}}: remark: the kernel 'sum' can't be shared between cores along dimension 0:
+// CHECK-SAME:   [not-partitioned]{{$}}
 // CHECK-NEXT: {{^}}{{.*}}note: the kernel is left as it was{{$}}
 
 #vmem = #tpu.memory_space<vmem>

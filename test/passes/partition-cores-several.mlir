@@ -70,12 +70,15 @@
 // THREE:           stablehlo.return
 // THREE-NEXT:    }) :
 
-// Dimensions with others between them can't be counted together; `linearize` then shares the first of them.
+// Dimensions with others between them can't be counted together; `linearize` then shares each by itself.
 // APART:         "stablehlo.case"
 // APART:           mosaic.kernel = @copy}
 // APART:           mosaic.kernel = @copy_cores2_d0}
+// APART:           mosaic.kernel = @copy_cores2_d2}
 // APART-NEXT:      stablehlo.return
 // APART-NEXT:    }) :
+// APART:         iteration_bounds = array<i64: 2, -9223372036854775808, 3, -9223372036854775808>
+//                the static 3 is an outer dimension of the second
 // APART:         iteration_bounds = array<i64: 2, -9223372036854775808, 3, -9223372036854775808>
 
 // One static step between two dimensions is no obstacle, and its index is 0.

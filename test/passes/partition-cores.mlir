@@ -179,10 +179,10 @@ module {
 // CHECK-DAG:       %[[SEVEN:.*]] = arith.constant 7 : i32
 // CHECK-DAG:       %[[K:.*]] = arith.andi %[[STEP]], %[[SEVEN]] : i32
 // CHECK-DAG:       %[[THREE:.*]] = arith.constant 3 : i32
-// CHECK-DAG:       %[[REST:.*]] = arith.shrui %[[STEP]], %[[THREE]] : i32
+// CHECK-DAG:       %[[REST:.*]] = arith.shr{{[us]}}i %[[STEP]], %[[THREE]] : i32
 // CHECK-DAG:       %[[J:.*]] = arith.andi %[[REST]], %{{.*}} : i32
 // CHECK-DAG:       %[[TWO:.*]] = arith.constant 2 : i32
-// CHECK-DAG:       %[[I:.*]] = arith.shrui %[[REST]], %[[TWO]] : i32
+// CHECK-DAG:       %[[I:.*]] = arith.shr{{[us]}}i %[[REST]], %[[TWO]] : i32
 // CHECK:           return %[[I]], %[[J]], %[[K]] : i32, i32, i32
 module {
   func.func @fused(%n: tensor<i32>, %x: tensor<128x32x1024xf32>) -> tensor<128x32x1024xf32> {

@@ -3,7 +3,7 @@
 
 // Kernels that aren't selected stay as they are.
 // RUN: %mosaic-opt %s --split-input-file > %t.before
-// RUN: %mosaic-opt %s --split-input-file -p resolve-grid --kernel='other*' | diff %t.before -
+// RUN: %mosaic-opt %s --split-input-file -p resolve-grid --kernel='stat*' | diff %t.before -
 
 #vmem = #tpu.memory_space<vmem>
 #parallel = #tpu.dimension_semantics<parallel>

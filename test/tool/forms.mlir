@@ -4,7 +4,6 @@
 // RUN: FileCheck %s --check-prefix=PACKED --input-file %t.packed
 // RUN: %mosaic-opt %t.packed | FileCheck %s --check-prefix=PACKED
 // RUN: %mosaic-opt %t.packed -p cse | FileCheck %s --check-prefix=PACKED
-// RUN: %mosaic-opt %t.packed -p cse --unpacked | FileCheck %s --check-prefix=UNPACKED
 // RUN: %mosaic-opt %t.packed --unpacked | FileCheck %s --check-prefix=UNPACKED
 
 // Passes see the unpacked program, whatever the form:

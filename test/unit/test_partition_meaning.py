@@ -1,15 +1,14 @@
 """`partition-cores` keeps what a kernel computes: original and partitioned programs run on the same inputs and agree.
 
-Each partitioned program runs with its cores in turn, in reverse and interleaved step by step, and must give the very bits
-that the original gives, also in what it leaves unwritten.
+Each partitioned program runs with its cores in turn, in reverse and interleaved step by step, and must give the very
+bits that the original gives, also in what it leaves unwritten.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from jaxlib.mlir import ir
 from oracle import Interpreter, Machine, run_program
 from oracle.machine import Order
-from oracle.samples import Dim, Sample, Term
+from oracle.samples import Dim, Sample, Semantics, Term
 from oracle.values import Array
 
 import mosaic_grid.legality
@@ -30,6 +29,7 @@ from mosaic_grid.program import Program
 from mosaic_grid.session import Session
 from mosaic_grid.unpack import unpack
 
+PLAIN: tuple[Semantics, ...] = ("parallel", "arbitrary")
 CORES = (2, 3, 4, 8)
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 CONTEXT = create_context()
@@ -86,13 +86,13 @@ def is_partitioned(found: Mapping[str, str], cores: int) -> bool:
 
 
 def shares(grid: Sequence[Dim], cores: int) -> bool:
-    """Whether the pass has something to do: what it says in its documentation."""
+    """Whether the pass has something to share: what it says in its documentation."""
     special = [dim for dim in grid if dim.semantics == "core_parallel"]
     if any(dim.dynamic or dim.bound > cores for dim in special):
         return True
-    if any(not dim.dynamic and dim.bound >= 2 and dim.semantics != "arbitrary" for dim in grid):
-        return False
-    return any(dim.dynamic and dim.semantics != "arbitrary" for dim in grid)
+    loops = [dim for dim in special if dim.bound < cores]
+    parallel = [dim for dim in grid if dim.semantics != "arbitrary" and dim not in loops]
+    return any(dim.dynamic for dim in parallel) and not any(not dim.dynamic and dim.bound >= 2 for dim in parallel)
 
 
 # Random grids: every dimension of any semantics, with what is known of its bound.
@@ -100,7 +100,7 @@ def shares(grid: Sequence[Dim], cores: int) -> bool:
 
 @st.composite
 def samples(draw: st.DrawFn, cores: int) -> Sample:
-    """A kernel whose parallel dimensions are: each is in the output's index map, and scratch starts afresh behind it."""
+    """A kernel whose parallel dimensions are: each is in the output's index map, and scratch starts afresh."""
     rank = draw(st.integers(1, 4))
     grid = [draw(dims(cores, most=7 if rank < 4 else 4)) for _ in range(rank)]
     special = draw(st.none() | st.integers(0, rank - 1))
@@ -119,7 +119,7 @@ def samples(draw: st.DrawFn, cores: int) -> Sample:
 @st.composite
 def dims(draw: st.DrawFn, cores: int, most: int) -> Dim:
     """One dimension; bounds around the cores, powers of two and what is neither."""
-    semantics = draw(st.sampled_from(("parallel", "arbitrary")))
+    semantics: Semantics = draw(st.sampled_from(PLAIN))
     if draw(st.booleans()):
         return Dim(max(0, draw(bounds(most))), semantics)
     match draw(st.sampled_from(("unknown", "clamped", "multiple"))):
@@ -157,9 +157,13 @@ def test_random_grids_keep_their_meaning(data: st.DataObject, cores: int, strate
 
 @pytest.mark.usefixtures("trusting")
 @pytest.mark.parametrize("cores", CORES)
-@pytest.mark.parametrize("inner", [(), (Dim(4),), (Dim(3),), (Dim(3, dynamic=True),), (Dim(2), Dim(3), Dim(2))], ids=["", "4", "3", "3?", "2,3,2"])
+@pytest.mark.parametrize(
+    "inner",
+    [(), (Dim(4),), (Dim(3),), (Dim(3, dynamic=True),), (Dim(2), Dim(3), Dim(2))],
+    ids=["none", "4", "3", "dynamic", "2,3,2"],
+)
 def test_no_block_moves_that_did_not_move_before(cores: int, inner: tuple[Dim, ...]) -> None:
-    """With any bound every core has its share, and the steps beyond a share's end fetch nothing and write nothing back."""
+    """With any bound every core has a share, and steps beyond its end fetch nothing and write nothing back."""
     for bound in (-5, 0, 1, cores - 1, cores, cores + 1, 3 * cores - 1):
         grid = (Dim(bound, "parallel", dynamic=True), *inner)
         axes = tuple(range(len(grid)))
@@ -185,10 +189,12 @@ def test_a_proved_bound_needs_no_choice(cores: int) -> None:
 @pytest.mark.usefixtures("trusting")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("cores", [2, 4])
-@pytest.mark.parametrize("between", [(), (Dim(1, "parallel"),), (Dim(1),), (Dim(3),)], ids=["adjacent", "1 parallel", "1", "3"])
+@pytest.mark.parametrize(
+    "between", [(), (Dim(1, "parallel"),), (Dim(1),), (Dim(3),)], ids=["adjacent", "1 parallel", "1", "3"]
+)
 def test_two_dynamic_dimensions(strategy: Strategy, cores: int, between: tuple[Dim, ...]) -> None:
     """Of two dynamic parallel dimensions, next to each other or not, one is shared or both together."""
-    for n, m in ((1, 7), (7, 1), (3, 3), (2, 5), (5, 2), (0, 4), (4, 0), (-1, -7), (-3, 9), (8, 4)):
+    for n, m in ((1, 7), (5, 2), (3, 3), (0, 4), (-1, -7), (-3, 5)):
         grid = (Dim(n, "parallel", True), *between, Dim(m, "parallel", True), Dim(2))
         first, last = 0, len(grid) - 2
         sample = Sample(grid, (last, first), ((Term(first, "reversed"), Term(last, "table")),), asked=(last,))
@@ -204,8 +210,8 @@ def test_two_dynamic_dimensions(strategy: Strategy, cores: int, between: tuple[D
 @pytest.mark.usefixtures("trusting")
 @pytest.mark.parametrize("cores", CORES)
 def test_core_parallel_beyond_the_cores(cores: int) -> None:
-    """A core_parallel bound that no compiler takes, because it is dynamic or too large, is shared; others are left alone."""
-    for bound in (0, 1, cores - 1, cores, cores + 1, 2 * cores, 19):
+    """A core_parallel bound that no compiler takes, because it is dynamic or too large, is shared; no other is."""
+    for bound in (0, 1, cores - 1, cores, 2 * cores + 1):
         for dynamic in (False, True):
             grid = (Dim(2), Dim(bound, "core_parallel", dynamic), Dim(2, "parallel"), Dim(3))
             sample = Sample(grid, (1, 2), ((Term(1), Term(3)),), asked=(1, 3))
@@ -233,10 +239,12 @@ def test_more_steps_than_can_be_counted() -> None:
 
 
 @pytest.mark.usefixtures("trusting")
-@pytest.mark.parametrize("bounds", [(2**16, 2**16), (2**16 + 1, 2**16 - 1), (2**31 - 1, 3), (-(2**31), 2), (46341, 46341)])
+@pytest.mark.parametrize(
+    "bounds", [(2**16, 2**16), (2**16 + 1, 2**16 - 1), (2**31 - 1, 3), (-(2**31), 2), (46341, 46341)]
+)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_step_counts_that_would_wrap_are_left_alone(bounds: tuple[int, int], strategy: Strategy) -> None:
-    """Dimensions that have too many steps together for 32 bits are never shared together, whatever the product looks like."""
+    """Dimensions with too many steps for 32 bits are never shared together, whatever their product looks like."""
     grid = (Dim(1, "parallel", True), Dim(1, "parallel", True))
     with CONTEXT, ir.Location.unknown():
         module = ir.Operation.parse(Sample(grid, (0, 1)).text()).operation

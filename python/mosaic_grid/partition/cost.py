@@ -74,7 +74,7 @@ def _largest_joint(bounds: tuple[int, ...], cores: int) -> int:
 
 
 def _largest_single(bounds: tuple[int, ...], cores: int) -> int:
-    """The largest share of the best split of one dimension; all steps on one core where none has a step for each core."""
+    """The largest share of the best split of one dimension; all steps where none has a step for each core."""
     total = math.prod(bounds)
     shares = [-(-bound // cores) * (total // bound) for bound in bounds if bound >= cores]
     return min(shares, default=total)

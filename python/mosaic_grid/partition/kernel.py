@@ -1,13 +1,14 @@
 """Building the partitioned kernel: grid indices of the original from the core, the step in its share, and the others.
 
-In the kernel's body the steps beyond a share's end are skipped. In an index map they give the indices of the share's last
-step, so that no block changes there: nothing is fetched, and no garbage is written back.
+In the kernel's body the steps beyond a share's end are skipped. In an index map they give the indices of the share's
+last step, so that no block changes there: nothing is fetched, and no garbage is written back.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 from jaxlib.mlir import ir
 
@@ -61,16 +62,12 @@ def _set_rank_of_affine_maps(kernel: Kernel, rank: int) -> None:
         return
     params: list[ir.Attribute] = []
     for window in kernel.windows:
-        entries = {name: window.params[name] for name in _names(window.params)}
+        entries = {attribute.name: attribute.attr for attribute in cast(Iterable[ir.NamedAttribute], window.params)}
         if window.affine_map is not None:
             constant = ir.AffineMap.get(rank, 0, list(window.affine_map.results))
             entries["transform_indices"] = ir.AffineMapAttr.get(constant)
         params.append(ir.DictAttr.get(entries))
     kernel.body.attributes["window_params"] = ir.ArrayAttr.get(params)
-
-
-def _names(attributes: ir.DictAttr) -> list[str]:
-    return [attribute.name for attribute in attributes]
 
 
 def _rewrite_function(function: ir.Operation, split: Split, table: Table, prefetch: int, *, is_body: bool) -> None:

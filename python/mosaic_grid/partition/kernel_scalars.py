@@ -45,7 +45,7 @@ def divide(a: Value, b: Value) -> Value:
 
 def shift_right(a: Value, bits: int) -> Value:
     """`a / 2**bits` for a >= 0."""
-    return _create("arith.shrsi", a.type, [a, constant(bits)])
+    return _create("arith.shrui", a.type, [a, constant(bits)])
 
 
 def mask(a: Value, bits: int) -> Value:

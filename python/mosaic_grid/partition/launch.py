@@ -1,4 +1,4 @@
-"""Launching a partitioned kernel: its bounds and table computed once, outside, and a choice where one isn't always right."""
+"""Launching a partitioned kernel: its bounds and table computed once, outside, and the choice between several."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mosaic_grid.program import Launch
 class Variant:
     """One partitioned kernel a launch may pick.
 
-    `guarded` says that its bounds aren't proved to give every core a step and to stay clear of 32-bit wrap-around: it is
-    then picked only where a comparison of the launch shows both. `extra_cost` is what a step costs more than in the other
-    variants, in percent of a step.
+    `guarded` says that its bounds aren't proved to give every core a step and to stay clear of 32-bit wrap-around: it
+    is then picked only where a comparison of the launch shows both. `extra_cost` is what a step costs more than in the
+    other variants, in percent of a step.
     """
 
     split: Split
@@ -125,9 +125,10 @@ def _table(variant: Variant, steps: Value, bounds: dict[int, Value]) -> Value:
 
 
 def _choose(launch: Launch, variants: Sequence[Variant]) -> Value:
-    """0 for the kernel with the original grid, else 1 + the index of the variant whose largest share is least among those that may run.
+    """1 + the index of the variant whose largest share is least among those that may run; 0 if none may.
 
-    Shares are compared as numbers of steps. Where their product wraps, the choice may be the slower one, never a wrong one.
+    Shares are compared as numbers of steps. Where their product wraps, the choice may be the slower one, never a wrong
+    one.
     """
     if len(variants) == 1:
         return scalars.select(_may_run(launch, variants[0].split), 1, 0)

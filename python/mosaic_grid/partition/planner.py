@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
 
@@ -16,6 +16,7 @@ from mosaic_grid.partition.cost import linearizing_pays
 from mosaic_grid.partition.kernel import index_maps_follow
 from mosaic_grid.partition.plan import BoundFacts, Nothing, Option, Strategy, make_option, runs_to_share
 from mosaic_grid.program import Kernel, Launch, Program
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -86,19 +87,23 @@ class Planner:
 
 
 def _remarks(kernel: Kernel, axes: tuple[int, ...], judgement: Judgement) -> list[Diagnostic]:
+    """At most one: why the kernel isn't shared, or what is taken on trust."""
     dimensions = f"dimension{'s' if len(axes) > 1 else ''} {' and '.join(map(str, axes))}"
     if judgement.objections:
-        first, *others = judgement.objections
-        message = f"the kernel '{kernel.name}' can't be shared between cores along {dimensions}: {first.reason}"
-        notes = [note(f"and {other.reason}", place_of(other.location)) for other in others]
-        return [_remark(message, first.location, "not-partitioned", (*notes, note("the kernel is left as it was")))]
+        message = f"the kernel '{kernel.name}' can't be shared between cores along {dimensions}"
+        reasons = [(objection.reason, objection.location) for objection in judgement.objections]
+        return [_remark(message, reasons, "not-partitioned", [note("the kernel is left as it was")])]
     if judgement.assumptions:
-        first, *others = judgement.assumptions
-        message = f"the kernel '{kernel.name}' is shared along {dimensions} on its author's word: {first.claim}"
-        notes = [note(f"and {other.claim}", place_of(other.location)) for other in others]
-        return [_remark(message, first.location, "parallel-on-trust", tuple(notes))]
+        message = f"the kernel '{kernel.name}' is shared along {dimensions} on its author's word"
+        claims = [(assumption.claim, assumption.location) for assumption in judgement.assumptions]
+        return [_remark(message, claims, "parallel-on-trust", [])]
     return []
 
 
-def _remark(message: str, location: ir.Location, name: str, notes: tuple[Diagnostic, ...]) -> Diagnostic:
-    return Diagnostic(Severity.REMARK, message, place_of(location), name, notes)
+def _remark(
+    message: str, reasons: Sequence[tuple[str, ir.Location]], name: str, advice: Sequence[Diagnostic]
+) -> Diagnostic:
+    """The first reason stands in the message and says where, the others are notes."""
+    (first, location), *others = reasons
+    notes = [note(f"and {reason}", place_of(at)) for reason, at in others]
+    return Diagnostic(Severity.REMARK, f"{message}: {first}", place_of(location), name, (*notes, *advice))

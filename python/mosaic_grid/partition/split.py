@@ -1,7 +1,8 @@
 """A split: which dimensions are shared between the cores, and what the partitioned grid is.
 
-The steps of the shared dimensions, in row-major order, are cut into one contiguous share a core. Shares differ by at most
-one: on two cores they are `ceil(n/2)` and the rest; on more, the first `n mod cores` cores have one more than the others.
+The steps of the shared dimensions, in row-major order, are cut into one contiguous share a core. Shares differ by at
+most one: on two cores they are `ceil(n/2)` and the rest; on more, the first `n mod cores` cores have one more than the
+others.
 
 Static dimensions right behind the shared ones whose bounds are powers of two are *fused* with them: one loop counts the
 steps of all of them, and a shift and a mask take the count apart. Compared with a loop of its own, each saves scalar

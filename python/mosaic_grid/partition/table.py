@@ -1,7 +1,7 @@
 """What a partitioned kernel must know of its bounds: a small i32 table, its last scalar-prefetch operand, in SMEM.
 
-The launch computes it once, so that a grid step pays a load instead of arithmetic. Two cores need only the number of the
-last step of all, since the first core's loop ends at its share's end; more cores need where each share begins.
+The launch computes it once, so that a grid step pays a load instead of arithmetic. Two cores need only the number of
+the last step of all, since the first core's loop ends at its share's end; more cores need where each share begins.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Table:
 def table_of(split: Split, asked: frozenset[int]) -> Table:
     """The table for a split of a kernel that asks for the bounds of the shared dimensions `asked`.
 
-    Dividing a step count by the bound of every shared dimension but the first gives the indices, so these are in it too.
+    Dividing a step count by the bound of every shared dimension but the first gives the indices, so these are in it
+    too.
     """
     dynamic = split.dynamic_axes
     guarded = bool(dynamic) and not split.even

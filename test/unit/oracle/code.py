@@ -23,7 +23,7 @@ class Frame:
 
 
 type Step = Callable[[Frame], None]
-type Function = Callable[..., Array | tuple[Array, ...] | None]
+type Function = Callable[..., Array]
 type Rule = Callable[[ir.Operation, Compiler], Step]
 
 
@@ -67,17 +67,31 @@ class Compiler:
         return self.rules[op.name](op, self)
 
 
-def pure(make: Callable[[ir.Operation], Function]) -> Rule:
-    """The rule of an op without regions: `make` reads its attributes and gives a function of its operands."""
+def pure(make: Callable[[ir.Operation], Callable[..., Array]]) -> Rule:
+    """The rule of an op with one result: `make` reads its attributes and gives a function of its operands."""
 
     def rule(op: ir.Operation, compiler: Compiler) -> Step:
-        function = make(op)
-        operands, results = compiler.slots(list(op.operands)), compiler.slots(list(op.results))
+        function, operands = make(op), compiler.slots(list(op.operands))
+        (result,) = compiler.slots(list(op.results))
 
         def step(frame: Frame) -> None:
-            value = function(*[frame.values[slot] for slot in operands])
-            if value is not None:
-                store(frame, results, value if isinstance(value, tuple) else (value,))
+            values = frame.values
+            values[result] = function(*[values[slot] for slot in operands])
+
+        return step
+
+    return rule
+
+
+def procedure(make: Callable[[ir.Operation], Callable[..., Sequence[Array]]]) -> Rule:
+    """The same for an op with any number of results: the function gives as many, none for a store."""
+
+    def rule(op: ir.Operation, compiler: Compiler) -> Step:
+        function, operands = make(op), compiler.slots(list(op.operands))
+        results = compiler.slots(list(op.results))
+
+        def step(frame: Frame) -> None:
+            store(frame, results, function(*[frame.values[slot] for slot in operands]))
 
         return step
 

@@ -58,7 +58,7 @@ def _shares(kernel: Kernel, bounds: tuple[int, ...], machine: Machine) -> list[l
     axes = [axis for axis, dimension in enumerate(kernel.grid) if dimension.semantics is Semantics.CORE_PARALLEL]
     if machine.cores is None or not axes:
         return [points]
-    if len(axes) > 1 or kernel.grid[axes[0]].bound is None or bounds[axes[0]] > machine.cores:
+    if len(axes) > 1 or kernel.grid[axes[0]].bound is None or bounds[axes[0]] != machine.cores:
         raise OracleError(f"a chip of {machine.cores} cores can't run core_parallel dimensions {axes} of {kernel.grid}")
     return [[point for point in points if point[axes[0]] == core] for core in range(bounds[axes[0]])]
 
@@ -88,9 +88,7 @@ def _steps(
         window.flush()
 
 
-def _windows(
-    compiled: CompiledKernel, arrays: Sequence[Array], outputs: int, machine: Machine
-) -> list[Buffer | Whole]:
+def _windows(compiled: CompiledKernel, arrays: Sequence[Array], outputs: int, machine: Machine) -> list[Buffer | Whole]:
     """A core's windows of the arrays, of which the last ones are outputs."""
     found: list[Buffer | Whole] = []
     for number, (window, array) in enumerate(zip(compiled.kernel.windows, arrays, strict=True)):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxlib.mlir import ir
 
 from oracle import elementwise
-from oracle.code import Compiler, Frame, Function, Rule, Step, pure, store
+from oracle.code import Compiler, Frame, Function, Rule, Step, procedure, pure, store
 from oracle.machine import OracleError
 from oracle.values import Array, dtype_of, shape_of
 
@@ -36,17 +37,18 @@ def _load(op: ir.Operation) -> Function:
     return _plain(op, load)
 
 
-def _store(op: ir.Operation) -> Function:
+def _store(op: ir.Operation) -> Callable[..., Sequence[Array]]:
     shape = shape_of(op.operands[0].type)
 
-    def write(value: Array, memory: Array, *indices: Array) -> None:
+    def write(value: Array, memory: Array, *indices: Array) -> tuple[()]:
         part = memory[region_of(memory, indices, shape)]
         part[...] = value.reshape(part.shape)
+        return ()
 
     return _plain(op, write)
 
 
-def _plain(op: ir.Operation, function: Function) -> Function:
+def _plain[T: Callable[..., object]](op: ir.Operation, function: T) -> T:
     """`function`, for a load or store without mask, strides and addition."""
     attributes = op.attributes
     segments = "operandSegmentSizes"  # the last one is the mask's
@@ -140,7 +142,7 @@ def _for(op: ir.Operation, compiler: Compiler) -> Step:
 RULES: dict[str, Rule] = {
     **elementwise.RULES,
     **dict.fromkeys(("vector.load", "memref.load", "tpu.vector_load"), pure(_load)),
-    **dict.fromkeys(("vector.store", "memref.store", "tpu.vector_store"), pure(_store)),
+    **dict.fromkeys(("vector.store", "memref.store", "tpu.vector_store"), procedure(_store)),
     "vector.broadcast": pure(_broadcast),
     "vector.shape_cast": pure(reshape),
     "vector.extract": pure(_extract),

@@ -30,10 +30,10 @@ class Machine:
     """A chip with `cores` cores that share HBM and nothing else.
 
     Without `cores` a `core_parallel` dimension is a loop like any other: the meaning of a kernel before it is mapped to
-    a chip. With them, one that is dynamic or larger than the chip is an error, as it is to libtpu.
+    a chip. With them, one with any other bound is an error, as it is to libtpu.
 
-    A machine that is `dry` takes no steps: outputs stay poison. `launches` lists what was launched, `traffic` counts the
-    blocks moved by kind, `busy` is the most cores that took part in a launch.
+    A machine that is `dry` takes no steps: outputs stay poison. `launches` lists what was launched, `traffic` counts
+    the blocks moved by kind, `busy` is the most cores that took part in a launch.
     """
 
     cores: int | None = None

@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from mosaic_grid.program import KERNEL, Program, block_of, symbol_of
-from oracle.code import Code, Compiler, Frame, Function, Rule, Step, pure, store
+from oracle.code import Code, Compiler, Frame, Function, Rule, Step, procedure, pure, store
 from oracle.elementwise import constant, divide
 from oracle.grid import CompiledKernel, compile_kernel, launch
 from oracle.kernel_ops import reshape
@@ -52,11 +52,11 @@ class Interpreter:
 
     def _run(self, name: str, arguments: Sequence[Array]) -> tuple[Array, ...]:
         if name not in self._code:
-            rules = {**RULES, "func.call": pure(self._call), "stablehlo.custom_call": pure(self._launch)}
+            rules = {**RULES, "func.call": procedure(self._call), "stablehlo.custom_call": procedure(self._launch)}
             self._code[name] = Compiler(rules).block(self._functions[name].regions[0].blocks[0])
         return self._code[name].run(Frame({}), arguments)
 
-    def _call(self, op: ir.Operation) -> Function:
+    def _call(self, op: ir.Operation) -> Callable[..., Sequence[Array]]:
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
 
         def call(*arguments: Array) -> tuple[Array, ...]:
@@ -64,7 +64,7 @@ class Interpreter:
 
         return call
 
-    def _launch(self, op: ir.Operation) -> Function:
+    def _launch(self, op: ir.Operation) -> Callable[..., Sequence[Array]]:
         if KERNEL not in op.attributes:
             raise NotImplementedError(f"the oracle has no custom call {op.attributes['call_target_name']}")
         symbol = ir.FlatSymbolRefAttr(op.attributes[KERNEL]).value

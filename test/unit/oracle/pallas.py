@@ -11,21 +11,25 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
-from oracle.values import Array
 
-type Kernel = Callable[..., None]
+from oracle.values import Array
 
 BLOCK = (8, 128)
 
 
 def lower(function: Callable[..., Any], *arguments: Array) -> str:
     """StableHLO text of a function of these arguments, for TPU."""
-    avals = [jax.ShapeDtypeStruct(argument.shape, argument.dtype) for argument in arguments]
-    text: str = jax.jit(function).trace(*avals).lower(lowering_platforms=("tpu",)).as_text()
+    text: str = jax.jit(function).trace(*arguments).lower(lowering_platforms=("tpu",)).as_text()
     return text
 
 
-def params(*semantics: str) -> Any:
+def array(*shape: int) -> Any:
+    """The abstract value of an f32 array."""
+    make: Any = jax.ShapeDtypeStruct  # which has no types of its own
+    return make(shape, jnp.float32)
+
+
+def params(*semantics: Any) -> Any:
     """Compiler parameters with these dimension semantics."""
     return pltpu.CompilerParams(dimension_semantics=semantics)
 
@@ -45,7 +49,7 @@ def scale_in_place(n: Any, x: Any) -> Any:
     spec = pl.BlockSpec(BLOCK, lambda i, j: (i, j))
     launch = pl.pallas_call(
         kernel,
-        jax.ShapeDtypeStruct(x.shape, x.dtype),
+        array(*x.shape),
         grid=(n, 3),
         in_specs=[spec],
         out_specs=spec,
@@ -71,7 +75,7 @@ def matmul(n: Any, k: Any, x: Any, y: Any) -> Any:
 
     launch = pl.pallas_call(
         kernel,
-        jax.ShapeDtypeStruct((x.shape[0], y.shape[1]), jnp.float32),
+        array(x.shape[0], y.shape[1]),
         grid=(n, 2, k),
         in_specs=[pl.BlockSpec(BLOCK, lambda i, j, k: (i, k)), pl.BlockSpec((128, 128), lambda i, j, k: (k, j))],
         out_specs=pl.BlockSpec(BLOCK, lambda i, j, k: (i, j)),
@@ -82,7 +86,7 @@ def matmul(n: Any, k: Any, x: Any, y: Any) -> Any:
 
 
 def gather(n: Any, table: Any, factor: Any, x: Any) -> Any:
-    """Reads the block of rows that a prefetched table names, with a factor in SMEM, and the sum and exponential of it."""
+    """Reads the block of rows that a prefetched table names; a factor is in SMEM."""
 
     def kernel(table_ref: Any, factor_ref: Any, x_ref: Any, o_ref: Any) -> None:
         row = table_ref[pl.program_id(0)].astype(jnp.float32)
@@ -98,9 +102,7 @@ def gather(n: Any, table: Any, factor: Any, x: Any) -> Any:
         ],
         out_specs=pl.BlockSpec((None, *BLOCK), lambda j, i, table: (i, 0, j)),
     )
-    launch = pl.pallas_call(
-        kernel, jax.ShapeDtypeStruct(x.shape, x.dtype), grid_spec=spec, compiler_params=params("arbitrary", "parallel")
-    )
+    launch = pl.pallas_call(kernel, array(*x.shape), grid_spec=spec, compiler_params=params("arbitrary", "parallel"))
     return launch(table, factor, x)
 
 
@@ -116,7 +118,7 @@ def rows(n: Any, x: Any, unused: Any) -> Any:
 
     launch = pl.pallas_call(
         kernel,
-        jax.ShapeDtypeStruct(x.shape, x.dtype),
+        array(*x.shape),
         grid=(n,),
         in_specs=[
             pl.BlockSpec((pl.Element(8), pl.Element(128)), lambda i: (i * 4, 0)),
@@ -136,7 +138,7 @@ def outer_product(n: Any, m: Any, x: Any, y: Any) -> Any:
 
     launch = pl.pallas_call(
         kernel,
-        jax.ShapeDtypeStruct((x.shape[0], y.shape[1]), jnp.float32),
+        array(x.shape[0], y.shape[1]),
         grid=(jnp.minimum(n, 7), pl.cdiv(jnp.maximum(m, 1), 128)),
         in_specs=[pl.BlockSpec((8, 1), lambda i, j: (i, 0)), pl.BlockSpec((1, 128), lambda i, j: (0, j))],
         out_specs=pl.BlockSpec(BLOCK, lambda i, j: (i, j)),

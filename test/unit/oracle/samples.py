@@ -1,4 +1,4 @@
-"""Kernels on any grid, written as MLIR text: what they compute shows which steps ran, in which order, and what they saw."""
+"""Kernels on any grid, written as MLIR text: what they compute shows which steps ran, in which order, on what."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+
 from oracle.values import Array
 
+type Semantics = Literal["parallel", "arbitrary", "core_parallel"]
 type Fact = Literal["unknown", "clamped", "multiple"]
 type Access = Literal["same", "half", "reversed", "table"]
 
@@ -24,7 +26,7 @@ class Dim:
     """
 
     bound: int
-    semantics: Literal["parallel", "arbitrary", "core_parallel"] = "arbitrary"
+    semantics: Semantics = "arbitrary"
     dynamic: bool = False
     fact: Fact = "unknown"
     floor: int = 0
@@ -43,8 +45,8 @@ class Term:
 class Sample:
     """A kernel and its launch.
 
-    `output` are the axes in the output's index map. The output's block starts at zero in the first step of the axes behind
-    the last of them, and each step makes it `3 * block + inputs + a code of the step + the steps since it started`.
+    `output` are the axes in the output's index map. The output's block starts at zero in the first step of the axes
+    behind the last of them, and each step makes it `3 * block + inputs + a code of the step + the steps since then`.
     `asked` are the axes whose bound the kernel asks for. With `in_place` an input with the output's map is overwritten.
     """
 
@@ -82,7 +84,9 @@ class Sample:
         """Inputs for the outer function: a scalar for each dynamic dimension, tables, inputs."""
         dice = np.random.default_rng(seed)
         dynamic = [dim for dim in self.grid if dim.dynamic]
-        scalars = [np.asarray(dim.bound // dim.factor if dim.fact == "multiple" else dim.bound, np.int32) for dim in dynamic]
+        scalars = [
+            np.asarray(dim.bound // dim.factor if dim.fact == "multiple" else dim.bound, np.int32) for dim in dynamic
+        ]
         tables = [dice.permutation(max(1, self.grid[axis].bound)).astype(np.int32) for axis in self.tables]
         shapes = [self.operand(terms) for terms in self.maps[:-1]]
         return [*scalars, *tables, *(dice.integers(-100, 100, shape, np.int32) for shape in shapes)]
@@ -172,7 +176,11 @@ def _body(sample: Sample) -> list[str]:
     output = len(sample.maps) - 1
     scratch = "%s[%c0] : memref<1xi32, #tpu.memory_space<smem>>"
     lines += [f"scf.if {first} {{", *_write(sample, output, "%zeros", "z"), f"memref.store %zero, {scratch}", "}"]
-    lines += [f"%old = memref.load {scratch}", "%count = arith.addi %old, %one : i32", f"memref.store %count, {scratch}"]
+    lines += [
+        f"%old = memref.load {scratch}",
+        "%count = arith.addi %old, %one : i32",
+        f"memref.store %count, {scratch}",
+    ]
     code = "%count"
     for axis in range(len(sample.grid)):
         lines += [f"%k{axis} = arith.constant {10 + 7**axis} : i32", f"%p{axis} = arith.muli %i{axis}, %k{axis} : i32"]
@@ -212,7 +220,10 @@ def _write(sample: Sample, window: int, value: str, suffix: str) -> list[str]:
 
 def _map(sample: Sample, number: int, terms: Sequence[Term]) -> list[str]:
     results = ", ".join(["i32"] * (len(terms) + 1))
-    lines = [f"func.func @map{number}({', '.join(_indices(sample))}) -> ({results}) {{", "%zero = arith.constant 0 : i32"]
+    lines = [
+        f"func.func @map{number}({', '.join(_indices(sample))}) -> ({results}) {{",
+        "%zero = arith.constant 0 : i32",
+    ]
     lines += ["%one = arith.constant 1 : i32"]
     for i, term in enumerate(terms):
         lines += _index(sample, i, term)
@@ -264,4 +275,8 @@ def _tensor(shape: Sequence[int]) -> str:
 
 def _layout(kind: str) -> str:
     rank = kind.count("x")
-    return f"dense<[{', '.join(map(str, reversed(range(rank))))}]> : tensor<{rank}xindex>" if rank else "dense<> : tensor<0xindex>"
+    return (
+        f"dense<[{', '.join(map(str, reversed(range(rank))))}]> : tensor<{rank}xindex>"
+        if rank
+        else "dense<> : tensor<0xindex>"
+    )
