@@ -1,7 +1,7 @@
 """The JSON in a launch's `backend_config`: the kernel's bytes taken out and put back, operand indices renumbered.
 
-The text is kept as it was found, character for character, around the two base64 strings: a field we have never heard of, or
-an unusual spelling, survives. Written by `CustomCallBackendConfig.to_json` in JAX's `tpu_custom_call.py`.
+The text is kept as it was found, character for character, around the two base64 strings: a field we have never heard
+of, or an unusual spelling, survives. Written by `CustomCallBackendConfig.to_json` in JAX's `tpu_custom_call.py`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def has_debug_locations(text: str) -> bool:
 
 
 def renumber_operands(text: str, new_index: Mapping[int, int], operands: int) -> str:
-    """The configuration after the operands of its call were renumbered: `new_index` maps old to new, for those that stay.
+    """The configuration after the operands of its call were renumbered: `new_index` maps old to new for what stays.
 
     `operands` is the new number of operands. Two fields count operands: `input_memory_space_colors` and
     `allow_input_fusion` (a new operand is not fused).

@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import expected
 from mosaic_grid.command_line import CommandLine
 from mosaic_grid.containers import text as mlir_text
-from mosaic_grid.containers.untrusted import check_kernels, check_registered
+from mosaic_grid.containers.untrusted import check_kernels, check_registered, reading
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.dump import Dump, bytes_of, name_of, read_each
 from mosaic_grid.errors import Place, UserError
@@ -23,7 +23,7 @@ from mosaic_grid.output import Written, check_output, deliver
 from mosaic_grid.pass_options import nearest
 from mosaic_grid.passes import PASSES
 from mosaic_grid.pipeline import NativePass, Pipeline, parse_pipeline, run_pipeline
-from mosaic_grid.program import KERNEL, Program, custom_calls, is_kernel
+from mosaic_grid.program import BACKEND_CONFIG, KERNEL, Program, custom_calls, is_kernel
 from mosaic_grid.reproducer import InternalError, flags_of
 from mosaic_grid.session import Session
 from mosaic_grid.split_input import SEPARATOR, split_input
@@ -149,7 +149,7 @@ class Driver:
         unpacks = self._looks_inside and _is_packed(program)
         if unpacks:
             rest = Pipeline((PASSES["unpack-kernels"](), *self.pipeline.steps))
-            with stage("unpacking the kernels", program, str(rest), flags):
+            with stage("unpacking the kernels", program, str(rest), flags), reading(job.name, _packed_bytes(program)):
                 unpack(program)
         run_pipeline(self.pipeline, program, session, self._instruments(), verify=command.verify_each)
         if command.kernels:
@@ -271,6 +271,12 @@ def _status_of(error: UserError | InternalError) -> int:
     if isinstance(error, InternalError):
         return INTERNAL
     return DIAGNOSED if isinstance(error, NativePassError) else BAD_INPUT
+
+
+def _packed_bytes(program: ir.Operation) -> int:
+    """About how much bytecode the launches hold: what reading it may take depends on it."""
+    configs = (call.attributes[BACKEND_CONFIG] for call in custom_calls(program) if BACKEND_CONFIG in call.attributes)
+    return sum(len(config.value) for config in configs if isinstance(config, ir.StringAttr))
 
 
 def _is_packed(program: ir.Operation) -> bool:

@@ -1,7 +1,7 @@
 """A kernel's source locations, which JAX ships apart from its body since libtpu 0.0.50.
 
-They are MLIR bytecode of an empty module whose attribute `tpu.locs` lists one location for each op and block argument in
-walk order: an op, then the arguments of all its blocks, then the ops inside. jaxlib writes that list
+They are MLIR bytecode of an empty module whose attribute `tpu.locs` lists one location for each op and block argument
+in walk order: an op, then the arguments of all its blocks, then the ops inside. jaxlib writes that list
 (`tpu.private_unzip_debug_locations`) and has no inverse; `attach` is it.
 """
 
@@ -30,14 +30,15 @@ def attach(kernel: ir.Operation, debug_locations: bytes) -> None:
     attributes = module.operation.attributes
     if LOCATIONS not in attributes or not isinstance(listed := attributes[LOCATIONS], ir.ArrayAttr):
         raise LocationsError(f"debug_locations has no '{LOCATIONS}' list")
-    if not all(isinstance(each, ir.Location) for each in listed):
+    locations = list(listed)  # once: reading an element takes as long as setting a location
+    if not all(isinstance(each, ir.Location) for each in locations):
         raise LocationsError(f"debug_locations has something else than locations in its '{LOCATIONS}' list")
     places = _places(kernel)
-    if len(listed) != len(places):
-        compared = "fewer" if len(listed) < len(places) else "more"
+    if len(locations) != len(places):
+        compared = "fewer" if len(locations) < len(places) else "more"
         raise LocationsError(f"debug_locations lists {compared} locations than the kernel has ops and arguments")
-    locations = cast(list[ir.Location], list(listed))  # see `context` on why they are locations
-    for place, location in zip(places, locations, strict=True):
+    # see `context` on why they are locations
+    for place, location in zip(places, cast(list[ir.Location], locations), strict=True):
         if isinstance(place, ir.Operation):
             place.location = location
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -24,9 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     0; 1 if an error was diagnosed in a program; 2 for bad input or usage; 70 for an internal failure; 130 if it was
     interrupted.
     """
+    if argv is None and "jaxlib" not in sys.modules:
+        return _supervised()
     try:
         status = _reported(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status
     except BrokenPipeError:
         # the reader has seen enough, which is no failure
@@ -35,10 +39,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: can't write the output: {(error.strerror or str(error)).lower()}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one, from the supervisor, is the same one
         return INTERRUPTED
     finally:
         for stream in (sys.stdout, sys.stderr):
             _drop_unwritable(stream)
+
+
+def _supervised() -> int:
+    """The tool in a child process: damaged bytecode may abort MLIR, and that has to become a message.
+
+    The fork comes before anything heavy is imported, and before there is a thread.
+    """
+    from mosaic_grid.supervisor import supervise
+
+    try:
+        return supervise(lambda: main(sys.argv[1:]))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
 
 
 def _reported(arguments: Sequence[str]) -> int:
@@ -50,7 +69,7 @@ def _reported(arguments: Sequence[str]) -> int:
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    except (BrokenPipeError, OSError):
+    except OSError:
         raise
     except Exception as cause:
         from mosaic_grid.reproducer import InternalError

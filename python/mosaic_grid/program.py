@@ -36,8 +36,8 @@ class ProgramError(UserError):
 class Window:
     """A block of an operand that the pipeline brings in, or writes back, at each grid step.
 
-    `shape` is the block's; `transform` names the index map, from grid indices and prefetch operands to block indices (to
-    element indices where `kind` is an element window). Both are `None` for an operand that is handed over whole.
+    `shape` is the block's; `transform` names the index map, from grid indices and prefetch operands to block indices
+    (to element indices where `kind` is an element window). Both are `None` for an operand that is handed over whole.
     """
 
     argument: Argument
@@ -62,7 +62,7 @@ class Window:
 
     @property
     def affine_map(self) -> ir.AffineMap | None:
-        """The index map where it is an attribute: JAX writes a constant one for an operand that is handed over whole."""
+        """The index map where it is an attribute: JAX writes a constant one for an operand handed over whole."""
         attribute = self._param("transform_indices")
         return attribute.value if isinstance(attribute, ir.AffineMapAttr) else None
 
@@ -177,7 +177,7 @@ class Kernel:
 class Launch:
     """A `tpu_custom_call` of the outer program together with its kernel.
 
-    Its operands are one i32 scalar for each dynamic bound, in order, then the scalar-prefetch operands, then the inputs.
+    Its operands are one i32 scalar for each dynamic bound, in order, then scalar-prefetch operands, then inputs.
     """
 
     op: ir.Operation

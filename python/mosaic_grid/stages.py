@@ -33,7 +33,7 @@ def stage(
     """
     try:
         yield
-    except (UserError, InternalError, BrokenPipeError):
+    except (UserError, InternalError, OSError):  # an OSError is the machine's doing
         raise
     except Exception as cause:
         if program is None:

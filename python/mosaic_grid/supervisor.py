@@ -84,7 +84,7 @@ def _status_of(work: Callable[[], int]) -> int:
         status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BaseException:
         traceback.print_exc()
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):
         # A reader that went away (`| head`) is no failure of ours.
         with contextlib.suppress(BrokenPipeError):
             stream.flush()
@@ -92,12 +92,12 @@ def _status_of(work: Callable[[], int]) -> int:
 
 
 def _wait(child: int) -> int:
-    """Waits for the child, which gets an interrupt from the terminal by itself; a request to terminate is handed on."""
+    """Waits for the child and hands on what asks it to end; an interrupt from the terminal it gets by itself, too."""
 
     def hand_on(number: int, _frame: object) -> None:
         os.kill(child, number)
 
-    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    interrupt = signal.signal(signal.SIGINT, hand_on)
     terminate = signal.signal(signal.SIGTERM, hand_on)
     try:
         return os.waitpid(child, 0)[1]

@@ -43,7 +43,8 @@ def kernel_from_payload(payload: Payload, context: ir.Context) -> ir.Module:
 
     Raises `KernelError` for bytes that don't parse, or come from a newer version than this jaxlib reads.
     """
-    if not payload.body.startswith(_BYTECODE):  # what isn't bytecode MLIR takes for text, and no bytes at all for a module
+    # what isn't bytecode MLIR takes for text, and no bytes at all for a module
+    if not payload.body.startswith(_BYTECODE):
         raise KernelError("it is not MLIR bytecode")
     try:
         with context:
@@ -53,13 +54,13 @@ def kernel_from_payload(payload: Payload, context: ir.Context) -> ir.Module:
                 locations.attach(module.operation, payload.debug_locations)
     except ir.MLIRError as error:
         raise KernelError(_reason(error)) from None
-    except locations.LocationsError as error:
+    except (ValueError, MemoryError) as error:  # `LocationsError` is one; MLIR's containers raise the others
         raise KernelError(str(error)) from None
     return module
 
 
 def deserialize(kernel: ir.Operation) -> None:
-    """From the portable `stable_mosaic` form to the `tpu` dialect, in place; nothing happens to one that is there already."""
+    """From the portable `stable_mosaic` form to the `tpu` dialect, in place; one that is there already stays."""
     if is_serialized(kernel):
         PassManager.parse("builtin.module(mosaic-serde{serialize=false})", kernel.context).run(kernel)
 
@@ -77,7 +78,7 @@ def is_serialized(kernel: ir.Operation) -> bool:
 
 
 def unpack(program: ir.Operation) -> None:
-    """Takes the kernels out of their launches, in place. Raises `ProgramError` at the call whose kernel can't be read."""
+    """Takes the kernels out of their launches, in place. Raises `ProgramError` at a call whose kernel isn't read."""
     for kernel in [program] if is_kernel(program) else _kernels_in(program):
         try:
             deserialize(kernel)

@@ -6,7 +6,8 @@
 #core_parallel = #tpu.dimension_semantics<core_parallel>
 
 // Where a core would have no step the whole grid runs on one core: the original would be refused there too.
-// CHECK-LABEL: func.func @dynamic(
+// CHECK-LABEL: module @dynamic
+// CHECK:         func.func @main(
 // CHECK:         "stablehlo.case"
 // CHECK:           mosaic.kernel = @[[SERIAL:copy_serial]]}
 // CHECK:           mosaic.kernel = @[[SHARED:copy_cores[24][a-z0-9_]*]]}
@@ -16,14 +17,14 @@
 // CHECK-DAG:     module @[[SHARED]] attributes
 // TWO-DAG:         dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>], iteration_bounds = array<i64: 2, -9223372036854775808>
 // FOUR-DAG:        dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>], iteration_bounds = array<i64: 4, -9223372036854775808>
-module {
-  func.func @dynamic(%n: tensor<i32>, %x: tensor<1024x128xf32>) -> tensor<1024x128xf32> {
-    %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
+module @dynamic {
+  func.func @main(%n: tensor<i32>, %x: tensor<1024x128xf32>) -> tensor<1024x128xf32> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
   module @copy attributes {stable_mosaic.version = 18 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
-        iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#core_parallel],
+        tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#core_parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
       %c0 = arith.constant 0 : index
       %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
@@ -45,7 +46,8 @@ module {
 
 // 9 steps of 3: all is static, so there is neither a choice nor a table nor an operand more. Two cores get 5 and 4,
 // four get 3, 2, 2 and 2. `tpu.iteration_bound` of the dimension is 9.
-// CHECK-LABEL: func.func @too_many(
+// CHECK-LABEL: module @too_many
+// CHECK:         func.func @main(
 // CHECK-NOT:     stablehlo.case
 // CHECK:         stablehlo.custom_call @tpu_custom_call(%{{[a-z0-9]+}}) {{.*}}mosaic.kernel = @[[KERNEL:[a-z0-9_]+]]}
 // CHECK:         module @[[KERNEL]] attributes
@@ -67,14 +69,14 @@ module {
 // FOUR:              arith.cmpi sle
 // CHECK:             scf.if
 // CHECK:               arith.index_cast %[[ASKED]]
-module {
-  func.func @too_many(%x: tensor<72x384xf32>) -> tensor<72x384xf32> {
-    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<72x384xf32>) -> tensor<72x384xf32>
+module @too_many {
+  func.func @main(%x: tensor<72x384xf32>) -> tensor<72x384xf32> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<72x384xf32>) -> tensor<72x384xf32>
     return %0 : tensor<72x384xf32>
   }
   module @copy attributes {stable_mosaic.version = 18 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
-        iteration_bounds = array<i64: 9, 3>, dimension_semantics = [#core_parallel, #arbitrary],
+        tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: 9, 3>, dimension_semantics = [#core_parallel, #arbitrary],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
       %n = tpu.iteration_bound 0 : i32
       %0 = arith.index_cast %n : i32 to index
@@ -96,20 +98,21 @@ module {
 #parallel = #tpu.dimension_semantics<parallel>
 
 // 8 steps are an even share for both: no guard. The static parallel dimension inside, of 4, is counted along.
-// CHECK-LABEL: func.func @even(
+// CHECK-LABEL: module @even
+// CHECK:         func.func @main(
 // CHECK-NOT:     stablehlo.case
 // TWO:           iteration_bounds = array<i64: 2, 16>
 // FOUR:          iteration_bounds = array<i64: 4, 8>
 // CHECK-NOT:     scf.if
 // CHECK:         func.func @block(
-module {
-  func.func @even(%x: tensor<64x512xf32>) -> tensor<64x512xf32> {
-    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<64x512xf32>) -> tensor<64x512xf32>
+module @even {
+  func.func @main(%x: tensor<64x512xf32>) -> tensor<64x512xf32> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<64x512xf32>) -> tensor<64x512xf32>
     return %0 : tensor<64x512xf32>
   }
   module @copy attributes {stable_mosaic.version = 18 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
-        iteration_bounds = array<i64: 8, 4>, dimension_semantics = [#core_parallel, #parallel],
+        tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: 8, 4>, dimension_semantics = [#core_parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
       %c0 = arith.constant 0 : index
       %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>

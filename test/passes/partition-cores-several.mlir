@@ -96,12 +96,12 @@
 #parallel = #tpu.dimension_semantics<parallel>
 module {
   func.func @main(%n: tensor<i32>, %m: tensor<i32>, %x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
-    %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<i32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
     return %0 : tensor<1024x1024xf32>
   }
   module @copy attributes {stable_mosaic.version = 18 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
-        iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, dimension_semantics = [#parallel, #parallel],
+        tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, dimension_semantics = [#parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
       %c0 = arith.constant 0 : index
       %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
@@ -119,12 +119,12 @@ module {
 #parallel = #tpu.dimension_semantics<parallel>
 module {
   func.func @main(%n: tensor<i32>, %m: tensor<i32>, %x: tensor<8192x8192xf32>) -> tensor<8192x8192xf32> {
-    %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<i32>, tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
     return %0 : tensor<8192x8192xf32>
   }
   module @copy attributes {stable_mosaic.version = 18 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<1024x1024xf32, #vmem>, %o: memref<1024x1024xf32, #vmem>) attributes {
-        iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, dimension_semantics = [#parallel, #parallel],
+        tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, dimension_semantics = [#parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 1024, 1024>}, {transform_indices = @block, window_bounds = array<i64: 1024, 1024>}]} {
       %c0 = arith.constant 0 : index
       %v = vector.load %x[%c0, %c0] : memref<1024x1024xf32, #vmem>, vector<1024x1024xf32>
@@ -143,12 +143,12 @@ module {
 #arbitrary = #tpu.dimension_semantics<arbitrary>
 module {
   func.func @main(%n: tensor<i32>, %m: tensor<i32>, %x: tensor<64x24x1024xf32>) -> tensor<64x24x1024xf32> {
-    %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<i32>, tensor<64x24x1024xf32>) -> tensor<64x24x1024xf32>
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<64x24x1024xf32>) -> tensor<64x24x1024xf32>
     return %0 : tensor<64x24x1024xf32>
   }
   module @copy attributes {stable_mosaic.version = 18 : i64} {
     func.func @copy(%i: i32, %j: i32, %k: i32, %x: memref<8x8x128xf32, #vmem>, %o: memref<8x8x128xf32, #vmem>) attributes {
-        iteration_bounds = array<i64: -9223372036854775808, 3, -9223372036854775808>, dimension_semantics = [#parallel, #arbitrary, #parallel],
+        tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 3, -9223372036854775808>, dimension_semantics = [#parallel, #arbitrary, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}]} {
       %c0 = arith.constant 0 : index
       %v = vector.load %x[%c0, %c0, %c0] : memref<8x8x128xf32, #vmem>, vector<8x8x128xf32>
@@ -166,12 +166,12 @@ module {
 #parallel = #tpu.dimension_semantics<parallel>
 module {
   func.func @main(%n: tensor<i32>, %m: tensor<i32>, %x: tensor<64x8x1024xf32>) -> tensor<64x8x1024xf32> {
-    %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<i32>, tensor<64x8x1024xf32>) -> tensor<64x8x1024xf32>
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<64x8x1024xf32>) -> tensor<64x8x1024xf32>
     return %0 : tensor<64x8x1024xf32>
   }
   module @copy attributes {stable_mosaic.version = 18 : i64} {
     func.func @copy(%i: i32, %j: i32, %k: i32, %x: memref<8x8x128xf32, #vmem>, %o: memref<8x8x128xf32, #vmem>) attributes {
-        iteration_bounds = array<i64: -9223372036854775808, 1, -9223372036854775808>, dimension_semantics = [#parallel, #parallel, #parallel],
+        tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 1, -9223372036854775808>, dimension_semantics = [#parallel, #parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}]} {
       %c0 = arith.constant 0 : index
       %v = vector.load %x[%c0, %c0, %c0] : memref<8x8x128xf32, #vmem>, vector<8x8x128xf32>

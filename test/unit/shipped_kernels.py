@@ -29,7 +29,7 @@ F32, BF16, I32 = jnp.float32, jnp.bfloat16, jnp.int32
 
 def array(shape: tuple[int, ...], dtype: Any = F32) -> Any:
     """What JAX lowers a function for in place of an array."""
-    return jax.ShapeDtypeStruct(shape, dtype)  # type: ignore[no-untyped-call]
+    return jax.ShapeDtypeStruct(shape, dtype)
 
 
 def lower(function: Function, *arguments: Any) -> bytes:

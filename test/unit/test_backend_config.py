@@ -1,4 +1,4 @@
-"""The JSON of a launch: its binary parts out and in again, everything else to the character, and operands renumbered."""
+"""The JSON of a launch: its binary parts out and in again, the rest to the character, and operands renumbered."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxlib.mlir import ir
-from oracle import Interpreter, Machine, run_program
+from oracle import Interpreter, Machine, OracleError, run_program
 from oracle.machine import Order
 from oracle.samples import Dim, Sample, Semantics, Term
-from oracle.values import Array
+from oracle.values import POISON, Array
 
 import mosaic_grid.legality
 from mosaic_grid.context import create_context
@@ -291,3 +291,44 @@ def test_pallas_kernels_keep_their_meaning(name: str, cores: int) -> None:
         outcome = check(text, [np.asarray(bound, np.int32), *inputs], cores)
         assert is_partitioned(outcome.grids, cores)
         assert outcome.after.busy == cores or bound < cores
+
+
+# The oracle itself: it would notice.
+
+
+@pytest.mark.usefixtures("trusting")
+def test_a_race_shows() -> None:
+    """A kernel whose parallel claim is false gives other results when its cores run in another order."""
+    sample = Sample((Dim(6, "parallel", True), Dim(2)), (1,), ((Term(0),),))
+    with pytest.raises(AssertionError, match=r"reversed|interleaved"):
+        check(sample.text(), sample.arguments(), 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("%v0 = arith.addi %i0, %zero", "%v0 = arith.subi %i0, %one", r"block \(-1, 0\) .* lies beyond"),
+        ("%old = memref.load %s[%c0]", "%c9 = arith.constant 9 : index\n%old = memref.load %s[%c9]", "an access of"),
+        ("%p0 = arith.muli %i0, %k0", "%p0 = arith.divsi %k0, %i0", "division by zero"),
+        ("%p0 = arith.muli", "%p0 = arith.ceildivui", "no op arith.ceildivui"),
+    ],
+    ids=["block", "access", "division", "op"],
+)
+def test_what_a_correct_program_never_does_is_an_error(old: str, new: str, error: str) -> None:
+    """Blocks and accesses outside of memory, divisions by zero and unknown ops are not passed over."""
+    sample = Sample((Dim(2), Dim(2)), (0,))
+    assert old in sample.text()
+    with CONTEXT, ir.Location.unknown():
+        module = ir.Operation.parse(sample.text().replace(old, new)).operation
+        with pytest.raises((OracleError, NotImplementedError), match=error):
+            run_program(module, sample.arguments())
+
+
+def test_what_nobody_wrote_is_poison() -> None:
+    """Blocks that no step visits, and all blocks of a grid without steps, stay poison."""
+    for bound in (0, 2):
+        sample = Sample((Dim(4, dynamic=True),), (0,))
+        with CONTEXT, ir.Location.unknown():
+            (found,) = run_program(ir.Operation.parse(sample.text()).operation, [np.asarray(bound, np.int32)])
+        assert (found[bound:] == POISON).all()
+        assert (found[:bound] != POISON).all()

@@ -22,7 +22,8 @@ def kernel_text(attributes: str = "", arguments: str = "%i: i32, %j: i32", name:
     given = attributes or f"iteration_bounds = array<i64: {DYNAMIC}, 2>"
     return (
         f"module @{name} attributes {{stable_mosaic.version = 15 : i64}} {{\n"
-        f"  func.func @body({arguments}) attributes {{tpu.core_type = #tpu.core_type<tc>, {given}}} {{\n    return\n  }}\n"
+        f"  func.func @body({arguments}) attributes {{tpu.core_type = #tpu.core_type<tc>, {given}}} {{\n"
+        "    return\n  }\n"
         "  func.func @transform_0(%i: i32, %j: i32) -> (i32, i32) {\n    return %i, %j : i32, i32\n  }\n}\n"
     )
 
@@ -77,11 +78,12 @@ def test_kernel_parts() -> None:
 
 
 def test_kernel_that_says_little() -> None:
-    """Without a grid there are no dimensions, without semantics they are arbitrary, without windows operands are whole."""
+    """Without a grid there are no dimensions, without semantics they are arbitrary, without windows all is whole."""
     kernel = bare(kernel_text("scratch_operands = 0 : i64", f"%x: {VMEM}"))
     assert kernel.grid == ()
     assert [window.shape for window in kernel.windows] == [None]
-    assert {dimension.semantics for dimension in bare(kernel_text()).grid} == {Semantics.ARBITRARY}
+    for attributes in ("", "iteration_bounds = array<i64: 2, 2>, dimension_semantics = []"):
+        assert {dimension.semantics for dimension in bare(kernel_text(attributes)).grid} == {Semantics.ARBITRARY}
 
 
 def test_launches() -> None:
@@ -132,11 +134,6 @@ def test_is_kernel(text: str, expected: bool) -> None:
     [
         ("module @k attributes {stable_mosaic.version = 1 : i64} {}", "body", "the kernel @k has no function"),
         (
-            kernel_text("iteration_bounds = array<i64: 2>, dimension_semantics = []"),
-            "grid",
-            "",
-        ),
-        (
             kernel_text(
                 "iteration_bounds = array<i64: 2, 2>, dimension_semantics = [#tpu.dimension_semantics<parallel>]"
             ),
@@ -160,9 +157,6 @@ def test_is_kernel(text: str, expected: bool) -> None:
 )
 def test_kernels_that_do_not_fit_together(kernel: str, part: str, message: str) -> None:
     """A part that contradicts another is an error at the kernel, never an exception of the bindings."""
-    if not message:
-        assert getattr(bare(kernel), part)
-        return
     with pytest.raises(ProgramError) as caught:
         getattr(bare(kernel), part)
     assert caught.value.message.startswith(message)
@@ -198,8 +192,6 @@ def test_launches_that_do_not_fit(text: str, message: str, notes: tuple[str, ...
 def test_launch_without_config() -> None:
     """Its configuration is asked for, and isn't there."""
     (found,) = Program(read(launch().replace(', backend_config = ""', "") + kernel_text())).launches
-    assert found.op.name == "stablehlo.custom_call"
-    del found.op.attributes["backend_config"]
     with pytest.raises(ProgramError, match="this launch has no backend_config string"):
         _ = found.config
 
@@ -211,5 +203,5 @@ def test_attribute_of() -> None:
     assert found is not None
     assert found.value == 1
     assert attribute_of(op, "a.z", ir.IntegerAttr) is None
-    with pytest.raises(ProgramError, match="m.mlir:1:1: error: 'a.y' is not what it should be: \"1\""):
+    with pytest.raises(ProgramError, match=r"m\.mlir:1:1: error: 'a\.y' is not what it should be: \"1\""):
         attribute_of(op, "a.y", ir.IntegerAttr)

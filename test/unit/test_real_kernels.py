@@ -23,7 +23,7 @@ from mosaic_grid.unpack import pack, unpack
 from mosaic_grid.write import write_text
 
 V5P = parse_target("v5p")
-QUICK = ("example_double", "gmm")
+QUICK = ("example_double", "matmul_bf16", "flash_single_step", "splash_mqa_causal", "paged", "gmm")
 """What every run compiles; the others take longer."""
 CORPUS = "MOSAIC_GRID_CORPUS"
 """The environment variable that names a directory of dumps for the long sweep."""

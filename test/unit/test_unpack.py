@@ -1,4 +1,4 @@
-"""Unpacking and packing: exact inverses, over what JAX lowers and over odd configurations, and every refusal's place."""
+"""Unpacking and packing: exact inverses, over what JAX lowers and odd configurations, and every refusal's place."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_round_trip(program: Callable[[Any, Any], Any]) -> None:
     ],
 )
 def test_symbols(program: Callable[[Any, Any], Any], kernels: list[str], launches: list[str]) -> None:
-    """Equal kernels are stored once; a name that is taken gets a number; launches are found in regions and functions."""
+    """Equal kernels are stored once, a taken name gets a number, launches are found in regions and functions."""
     module = read(programs.text_of(program))
     unpack(module)
     view = Program(module)
@@ -282,7 +282,7 @@ def test_no_config() -> None:
     with pytest.raises(ProgramError, match="this tpu_custom_call has no backend_config string"):
         unpack(program)
     call.attributes[BACKEND_CONFIG] = ir.DictAttr.get({})
-    with pytest.raises(ProgramError, match="'backend_config' is not what it should be: {}"):
+    with pytest.raises(ProgramError, match=r"'backend_config' is not what it should be: \{\}"):
         unpack(program)
 
 

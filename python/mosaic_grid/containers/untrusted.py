@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jaxlib.mlir import ir
 
-from mosaic_grid import backend_config
+from mosaic_grid import backend_config, guard
 from mosaic_grid.backend_config import Payload
 from mosaic_grid.containers import bytecode, failures
 from mosaic_grid.errors import Place, UserError
@@ -15,6 +15,13 @@ from mosaic_grid.program import BACKEND_CONFIG, custom_calls
 
 STABLE_MOSAIC = "stable_mosaic."
 """The portable form of kernels is a dialect that exists only in names: no context registers it."""
+
+
+@contextlib.contextmanager
+def reading(name: str, size: int) -> Iterator[None]:
+    """Around unpacking kernels of about `size` bytes: crashes and damaged strings are told as what they are."""
+    with failures.readable_strings(name), guard.reading(name, size):
+        yield
 
 
 def check_kernels(program: ir.Operation, name: str) -> None:

@@ -92,4 +92,3 @@ def _walk(expr: Expr) -> Iterator[Expr]:
             seen.add(id(part))
             yield part
             waiting.extend(reversed(part.args))
-
