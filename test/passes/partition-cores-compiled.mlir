@@ -31,6 +31,7 @@
 // CORE-NEXT:  copy: v5p: compiles, cores used: 2 of 2
 // CORE-NEXT:  copy: v5p: compiles, cores used: 2 of 2
 // CORE-NEXT:  copy: v5p: compiles, cores used: 2 of 2
+// CORE-NEXT:  copy: v5p: compiles, cores used: 2 of 2
 // CORE-NOT:    compile
 
 // A kernel for each of two dimensions, and one that counts them together.
@@ -44,3 +45,8 @@
 // JOINT:      copy: v5p: compiles, cores used: 1 of 2
 // JOINT-NEXT: copy: v5p: compiles, cores used: 2 of 2
 // JOINT-NOT:   compile
+
+// Windows by element, squeezed, whole in SMEM and left in HBM.
+// RUN: %mosaic-opt %S/partition-cores-windows.mlir -p partition-cores --target=v5p --compile=v5p | FileCheck %s --check-prefix=WINDOWS
+// WINDOWS:      windows: v5p: compiles, cores used: 1 of 2
+// WINDOWS-NEXT: windows: v5p: compiles, cores used: 2 of 2

@@ -2,6 +2,12 @@
 // RUN: %mosaic-opt %s --split-input-file -p 'partition-cores{cores=2}' | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: %mosaic-opt %s --split-input-file -p 'partition-cores{cores=4}' | FileCheck %s --check-prefixes=CHECK,FOUR
 
+// On one core every core_parallel dimension is a loop.
+// RUN: %mosaic-opt %s --split-input-file -p partition-cores --target=v6e | FileCheck %s --check-prefix=ONE
+// ONE-NOT:       core_parallel
+// ONE-COUNT-4:   tpu_custom_call
+// ONE-NOT:       core_parallel
+
 #vmem = #tpu.memory_space<vmem>
 #core_parallel = #tpu.dimension_semantics<core_parallel>
 
@@ -121,6 +127,38 @@ module @even {
     }
     func.func @block(%i: i32, %j: i32) -> (i32, i32) {
       return %i, %j : i32, i32
+    }
+  }
+}
+
+// -----
+
+#vmem = #tpu.memory_space<vmem>
+#core_parallel = #tpu.dimension_semantics<core_parallel>
+
+// 2 steps are what two cores take. Of four some would be without a step, which the compiler refuses: they become a loop.
+// CHECK-LABEL: module @too_few
+// CHECK-NOT:     stablehlo.case
+// CHECK:         module @copy attributes
+// TWO:             dimension_semantics = [#tpu.dimension_semantics<core_parallel>], iteration_bounds = array<i64: 2>
+// FOUR:            dimension_semantics = [#tpu.dimension_semantics<arbitrary>], iteration_bounds = array<i64: 2>
+module @too_few {
+  func.func @main(%x: tensor<16x128xf32>) -> tensor<16x128xf32> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<16x128xf32>) -> tensor<16x128xf32>
+    return %0 : tensor<16x128xf32>
+  }
+  module @copy attributes {stable_mosaic.version = 18 : i64} {
+    func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
+        tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: 2>, dimension_semantics = [#core_parallel],
+        window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
+      %c0 = arith.constant 0 : index
+      %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      vector.store %v, %o[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      return
+    }
+    func.func @block(%i: i32) -> (i32, i32) {
+      %zero = arith.constant 0 : i32
+      return %i, %zero : i32, i32
     }
   }
 }

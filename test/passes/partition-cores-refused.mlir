@@ -136,3 +136,62 @@ module {
     }
   }
 }
+
+// -----
+
+#vmem = #tpu.memory_space<vmem>
+#parallel = #tpu.dimension_semantics<parallel>
+
+// An index map that is an attribute and depends on the grid isn't rewritten.
+module {
+  func.func @affine(%n: tensor<i32>, %x: tensor<1024x128xf32>) -> tensor<1024x128xf32> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
+    return %0 : tensor<1024x128xf32>
+  }
+  module @copy attributes {stable_mosaic.version = 18 : i64} {
+    // expected-remark@+2 {{the kernel 'copy' can't be shared between cores along dimension 0: an index map is an affine map over the grid, which isn't rewritten}}
+    // expected-note@+1 {{the kernel is left as it was}}
+    func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
+        iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel],
+        window_params = [{transform_indices = affine_map<(i) -> (i, 0)>, window_bounds = array<i64: 8, 128>}, {transform_indices = affine_map<(i) -> (i, 0)>, window_bounds = array<i64: 8, 128>}]} {
+      %c0 = arith.constant 0 : index
+      %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      vector.store %v, %o[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+#vmem = #tpu.memory_space<vmem>
+#parallel = #tpu.dimension_semantics<parallel>
+
+// Nor is a function that the kernel calls, which matters where it asks for a bound.
+module {
+  func.func @called(%n: tensor<i32>, %x: tensor<1024x128xf32>) -> tensor<1024x128xf32> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
+    return %0 : tensor<1024x128xf32>
+  }
+  module @copy attributes {stable_mosaic.version = 18 : i64} {
+    // expected-remark@+2 {{the kernel 'copy' can't be shared between cores along dimension 0: a function that the kernel calls asks for a bound of the grid, and isn't rewritten}}
+    // expected-note@+1 {{the kernel is left as it was}}
+    func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
+        iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel],
+        window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
+      %n = func.call @bound() : () -> i32
+      %c0 = arith.constant 0 : index
+      %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      vector.store %v, %o[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      return
+    }
+    func.func @bound() -> i32 {
+      %n = tpu.iteration_bound 0 : i32
+      return %n : i32
+    }
+    func.func @block(%i: i32) -> (i32, i32) {
+      %zero = arith.constant 0 : i32
+      return %i, %zero : i32, i32
+    }
+  }
+}

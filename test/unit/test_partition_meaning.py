@@ -30,7 +30,7 @@ from mosaic_grid.session import Session
 from mosaic_grid.unpack import unpack
 
 PLAIN: tuple[Semantics, ...] = ("parallel", "arbitrary")
-CORES = (2, 3, 4, 8)
+CORES = (2, 3, 8)
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 CONTEXT = create_context()
 ORDERS: tuple[Order, ...] = get_args(Order.__value__)
@@ -143,7 +143,7 @@ def terms(rank: int) -> st.SearchStrategy[Term]:
 
 
 @pytest.mark.usefixtures("trusting")
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(data=st.data(), cores=st.sampled_from((2, 3, 4)), strategy=st.sampled_from(STRATEGIES))
 def test_random_grids_keep_their_meaning(data: st.DataObject, cores: int, strategy: Strategy) -> None:
     """Any grid of up to four dimensions, shared or left alone, computes what it did, and is shared where it can be."""
@@ -188,7 +188,7 @@ def test_a_proved_bound_needs_no_choice(cores: int) -> None:
 
 @pytest.mark.usefixtures("trusting")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("cores", [2, 4])
+@pytest.mark.parametrize("cores", [3])
 @pytest.mark.parametrize(
     "between", [(), (Dim(1, "parallel"),), (Dim(1),), (Dim(3),)], ids=["adjacent", "1 parallel", "1", "3"]
 )

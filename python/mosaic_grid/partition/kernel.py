@@ -50,10 +50,15 @@ def partition_kernel(module: ir.Operation, split: Split) -> None:
         body.attributes["scalar_prefetch"] = count
 
 
-def index_maps_follow(kernel: Kernel) -> bool:
-    """Whether every index map can be rewritten: it is a function, or an affine map that ignores the grid."""
+def cannot_be_rewritten(kernel: Kernel) -> str | None:
+    """Why the kernel's functions can't be given another grid, as a clause; `None` where they can."""
     maps = [window.affine_map for window in kernel.windows]
-    return all(isinstance(result, ir.AffineConstantExpr) for each in maps if each for result in each.results)
+    if not all(isinstance(result, ir.AffineConstantExpr) for each in maps if each for result in each.results):
+        return "an index map is an affine map over the grid, which isn't rewritten"
+    rewritten = {window.transform for window in kernel.windows} | {kernel.name}
+    if any(iteration_bounds(function) for symbol, function in kernel.functions.items() if symbol not in rewritten):
+        return "a function that the kernel calls asks for a bound of the grid, and isn't rewritten"
+    return None
 
 
 def _set_rank_of_affine_maps(kernel: Kernel, rank: int) -> None:

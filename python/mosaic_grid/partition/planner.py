@@ -13,7 +13,7 @@ from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
 from mosaic_grid.ir_types import Value
 from mosaic_grid.objections import Judgement, Objection
 from mosaic_grid.partition.cost import linearizing_pays
-from mosaic_grid.partition.kernel import index_maps_follow
+from mosaic_grid.partition.kernel import cannot_be_rewritten
 from mosaic_grid.partition.plan import BoundFacts, Nothing, Option, Strategy, make_option, runs_to_share
 from mosaic_grid.program import Kernel, Launch, Program
 
@@ -38,6 +38,7 @@ class Planner:
 
     def __post_init__(self) -> None:
         """Groups the launches by kernel."""
+        self._spoken_of: set[str] = set()
         self._judgements: dict[tuple[str, tuple[int, ...]], Judgement] = {}
         self._launches: dict[str, list[Launch]] = {}
         for launch in self.program.launches:
@@ -45,15 +46,35 @@ class Planner:
 
     def plan(self, launch: Launch) -> Plan:
         """The splits that keep the meaning of this launch and are worth having."""
-        runs = runs_to_share(launch.kernel.grid, self.cores, self.strategy)
-        if isinstance(runs, Nothing) or not launch.kernel.on_tensor_core:
+        kernel = launch.kernel
+        runs = runs_to_share(kernel.grid, self.cores, self.strategy)
+        if isinstance(runs, Nothing) or not kernel.on_tensor_core:
             return Plan(launch, ())
         facts = {axis: self._facts(bound) for axis, bound in launch.bounds.items()}
-        sound = [axes for axes in runs if not self.judge(launch.kernel, axes).objections]
-        options = [make_option(launch.kernel.grid, axes, self.cores, facts) for axes in sound]
+        sound = [axes for axes in runs if not self.judge(kernel, axes).objections]
+        options = [make_option(kernel.grid, axes, self.cores, facts) for axes in sound]
         # a static split that isn't proved has more steps than 32 bits count; there is nothing to compare at run time
-        options = [option for option in options if option.split.dynamic_axes or not option.guarded]
-        return Plan(launch, tuple(self._worth_having(launch.kernel, options, facts)))
+        countable = [option for option in options if option.split.dynamic_axes or not option.guarded]
+        plan = Plan(launch, tuple(self._worth_having(kernel, countable, facts)))
+        if kernel.symbol not in self._spoken_of:
+            self._spoken_of.add(kernel.symbol)
+            self._speak_of(kernel, runs, plan)
+        return plan
+
+    def refuses(self, kernel: Kernel, axes: tuple[int, ...]) -> bool:
+        """Whether something speaks against changing where the steps of these dimensions run; the remark says what."""
+        judgement = self.judge(kernel, axes)
+        self.remarks += _refusal(kernel, axes, judgement)
+        return bool(judgement.objections)
+
+    def _speak_of(self, kernel: Kernel, runs: Sequence[tuple[int, ...]], plan: Plan) -> None:
+        """Why dimensions aren't shared, and what is taken on trust where they are."""
+        shared = [option.split.axes for option in plan.options]
+        for axes in runs:
+            if len(axes) == 1 or not shared:
+                self.remarks += _refusal(kernel, axes, self.judge(kernel, axes), shared)
+        for axes in shared:
+            self.remarks += _trust(kernel, axes, self.judge(kernel, axes))
 
     def _facts(self, bound: Value) -> BoundFacts:
         value = self.scalars.evaluate(bound)
@@ -61,17 +82,15 @@ class Planner:
         return BoundFacts(known.lo, known.hi, symbolic.divisor_of(value))
 
     def judge(self, kernel: Kernel, axes: tuple[int, ...]) -> Judgement:
-        """What speaks against running the steps of these dimensions on different cores; said once a kernel."""
+        """What speaks against running the steps of these dimensions on different cores."""
         key = (kernel.symbol, axes)
         if key not in self._judgements:
             from mosaic_grid import legality  # brings isl, which only a kernel worth sharing should load
 
             judgement = legality.judge(kernel, axes, self._launches.get(kernel.symbol, []))
-            if not index_maps_follow(kernel):
-                reason = "an index map is an affine map over the grid, which isn't rewritten"
+            if reason := cannot_be_rewritten(kernel):
                 judgement = Judgement((Objection(reason, kernel.body.location, False, "unknown-op"),))
             self._judgements[key] = judgement
-            self.remarks += _remarks(kernel, axes, judgement)
         return self._judgements[key]
 
     def _worth_having(
@@ -86,18 +105,23 @@ class Planner:
         return (*single, *paying)
 
 
-def _remarks(kernel: Kernel, axes: tuple[int, ...], judgement: Judgement) -> list[Diagnostic]:
-    """At most one: why the kernel isn't shared, or what is taken on trust."""
-    dimensions = f"dimension{'s' if len(axes) > 1 else ''} {' and '.join(map(str, axes))}"
-    if judgement.objections:
-        message = f"the kernel '{kernel.name}' can't be shared between cores along {dimensions}"
-        reasons = [(objection.reason, objection.location) for objection in judgement.objections]
-        return [_remark(message, reasons, "not-partitioned", [note("the kernel is left as it was")])]
-    if judgement.assumptions:
-        message = f"the kernel '{kernel.name}' is shared along {dimensions} on its author's word"
-        claims = [(assumption.claim, assumption.location) for assumption in judgement.assumptions]
-        return [_remark(message, claims, "parallel-on-trust", [])]
-    return []
+def _refusal(
+    kernel: Kernel, axes: tuple[int, ...], judgement: Judgement, instead: Sequence[tuple[int, ...]] = ()
+) -> list[Diagnostic]:
+    message = f"the kernel '{kernel.name}' can't be shared between cores along {_named(axes)}"
+    reasons = [(objection.reason, objection.location) for objection in judgement.objections]
+    outcome = f"it is shared along {_named(instead[0])}" if instead else "the kernel is left as it was"
+    return [_remark(message, reasons, "not-partitioned", [note(outcome)])] if reasons else []
+
+
+def _trust(kernel: Kernel, axes: tuple[int, ...], judgement: Judgement) -> list[Diagnostic]:
+    message = f"the kernel '{kernel.name}' is shared along {_named(axes)} on its author's word"
+    claims = [(assumption.claim, assumption.location) for assumption in judgement.assumptions]
+    return [_remark(message, claims, "parallel-on-trust", [])] if claims else []
+
+
+def _named(axes: tuple[int, ...]) -> str:
+    return f"dimension{'s' if len(axes) > 1 else ''} {' and '.join(map(str, axes))}"
 
 
 def _remark(

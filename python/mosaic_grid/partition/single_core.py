@@ -18,7 +18,7 @@ def run_on_one_core(planner: Planner, kernel: Kernel) -> None:
     remark of a refusal. Views of the kernel made before are stale afterwards.
     """
     axes = [axis for axis, dimension in enumerate(kernel.grid) if _has_too_few_steps(dimension, planner.cores)]
-    if len(axes) != 1 or not kernel.on_tensor_core or planner.judge(kernel, tuple(axes)).objections:
+    if len(axes) != 1 or not kernel.on_tensor_core or planner.refuses(kernel, tuple(axes)):
         return
     grid = [Dimension(d.bound, Semantics.ARBITRARY) if axis in axes else d for axis, d in enumerate(kernel.grid)]
     set_grid(kernel.body, grid)
