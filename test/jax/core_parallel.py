@@ -36,7 +36,8 @@ def square(x, interpret):
 # TPU-SAME:     iteration_bounds = array<i64: 7, 3>
 # SHARED-LABEL: module @jit_seven
 # SHARED-NOT:   stablehlo.case
-# SHARED:       dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>, #tpu.dimension_semantics<arbitrary>]
+# SHARED:         dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>,
+# SHARED-SAME:      #tpu.dimension_semantics<arbitrary>]
 # SHARED-SAME:  iteration_bounds = array<i64: 2, 4, 3>
 # SHARED:       scf.if
 # CPU-LABEL:    TEST: seven

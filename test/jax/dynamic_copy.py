@@ -44,7 +44,8 @@ def copy(n, x, interpret):
 # SHARED:         mosaic.kernel = @copy,
 # SHARED:         mosaic.kernel = @copy_cores2_d0,
 # SHARED:       module @copy_cores2_d0 attributes
-# SHARED:         dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>, #tpu.dimension_semantics<arbitrary>]
+# SHARED:         dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>,
+# SHARED-SAME:      #tpu.dimension_semantics<arbitrary>]
 # SHARED-SAME:    iteration_bounds = array<i64: 2, -9223372036854775808, 3>
 # SHARED:         scf.if
 # CPU-LABEL:    TEST: any_number

@@ -16,11 +16,12 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 
-# The sum is set to zero and stored in the steps of the innermost dimension, which isn't shared. Its 2 steps, and the 2 of
-# the columns, are counted along with the rows: a shift and a mask tell the first and the last.
+# The sum is set to zero and stored in the steps of the innermost dimension, which isn't shared. Its 2 steps, and the 2
+# of the columns, are counted along with the rows: a shift and a mask tell the first and the last.
 # TPU-LABEL:    module @jit_matmul
 # TPU:          func.func @matmul(
-# TPU-SAME:       dimension_semantics = [#tpu.dimension_semantics<parallel>, #tpu.dimension_semantics<arbitrary>, #tpu.dimension_semantics<arbitrary>]
+# TPU-SAME:       dimension_semantics = [#tpu.dimension_semantics<parallel>, #tpu.dimension_semantics<arbitrary>,
+# TPU-SAME:         #tpu.dimension_semantics<arbitrary>]
 # TPU-SAME:       iteration_bounds = array<i64: -9223372036854775808, 2, 2>
 # TPU-SAME:       scratch_operands = 1 : i64
 # SHARED-LABEL: module @jit_matmul
@@ -28,7 +29,8 @@ from jax.experimental.pallas import tpu as pltpu
 # SHARED:         mosaic.kernel = @matmul,
 # SHARED:         mosaic.kernel = @matmul_cores2_d0,
 # SHARED:       module @matmul_cores2_d0
-# SHARED:         iteration_bounds = array<i64: 2, -9223372036854775808>, scalar_prefetch = 1 : i64, scratch_operands = 1 : i64
+# SHARED:         iteration_bounds = array<i64: 2, -9223372036854775808>, scalar_prefetch = 1 : i64
+# SHARED-SAME:      scratch_operands = 1 : i64
 # SHARED:         %[[K:.*]] = arith.andi
 # SHARED:         scf.if
 # SHARED:           arith.cmpi eq, %[[K]],
@@ -73,7 +75,8 @@ def matmul(tiles, x, y, interpret=False):
 # Shared over its innermost dimension the same sum would be torn apart: it is refused, although the dimension is called
 # parallel, and the program is left as it was. The remark stands at the line of the kernel that reads the sum.
 # REMARK-NOT:   remark:
-# REMARK:       matmul_accumulator.py:{{[0-9]+}}:{{[0-9]+}}: remark: the kernel 'matmul' can't be shared between cores along dimension 1:
+# REMARK:       matmul_accumulator.py:{{[0-9]+}}:{{[0-9]+}}: remark: the kernel 'matmul' can't be shared
+# REMARK-SAME:  between cores along dimension 1:
 # REMARK-SAME:  [not-partitioned]
 # REMARK:       note: the kernel is left as it was
 # REMARK-NOT:   remark:

@@ -17,18 +17,22 @@ from jax.experimental.pallas import tpu as pltpu
 # The list comes between the bound and the input; the table of the shares comes behind the list, and a core beyond its
 # share asks for the list's last index of the share, not for what lies behind it.
 # TPU-LABEL:    module @jit_gather
-# TPU:          @main(%[[N:[a-z0-9]+]]: tensor<i32>, %[[INDICES:[a-z0-9]+]]: tensor<16xi32>, %[[X:[a-z0-9]+]]: tensor<256x128xf32>)
+# TPU:          @main(%[[N:[a-z0-9]+]]: tensor<i32>, %[[INDICES:[a-z0-9]+]]: tensor<16xi32>,
+# TPU-SAME:       %[[X:[a-z0-9]+]]: tensor<256x128xf32>)
 # TPU:            stablehlo.custom_call @tpu_custom_call(%[[N]], %[[INDICES]], %[[X]])
 # TPU:          func.func @gather(
 # TPU-SAME:       iteration_bounds = array<i64: -9223372036854775808>, scalar_prefetch = 1 : i64
 # SHARED-LABEL: module @jit_gather
-# SHARED:       @main(%[[N:[a-z0-9]+]]: tensor<i32>, %[[INDICES:[a-z0-9]+]]: tensor<16xi32>, %[[X:[a-z0-9]+]]: tensor<256x128xf32>)
+# SHARED:       @main(%[[N:[a-z0-9]+]]: tensor<i32>, %[[INDICES:[a-z0-9]+]]: tensor<16xi32>,
+# SHARED-SAME:    %[[X:[a-z0-9]+]]: tensor<256x128xf32>)
 # SHARED:         stablehlo.custom_call @tpu_custom_call(%[[N]], %[[INDICES]], %[[X]])
-# SHARED:         stablehlo.custom_call @tpu_custom_call(%[[SHARE:[a-z0-9]+]], %[[INDICES]], %[[TABLE:[a-z0-9]+]], %[[X]])
+# SHARED:         stablehlo.custom_call @tpu_custom_call(%{{[a-z0-9]+}}, %[[INDICES]], %{{[a-z0-9]+}}, %[[X]])
 # SHARED-SAME:      : (tensor<i32>, tensor<16xi32>, tensor<1xi32>, tensor<256x128xf32>)
 # SHARED:       module @gather_cores2_d0
 # SHARED:         iteration_bounds = array<i64: 2, -9223372036854775808>, scalar_prefetch = 2 : i64
-# SHARED:         func.func @transform_0(%{{[a-z0-9]+}}: i32, %{{[a-z0-9]+}}: i32, %[[LIST:[a-z0-9]+]]: memref<16xi32, #tpu.memory_space<smem>>, %[[TABLE:[a-z0-9]+]]: memref<1xi32, #tpu.memory_space<smem>>)
+# SHARED:         func.func @transform_0(%{{[a-z0-9]+}}: i32, %{{[a-z0-9]+}}: i32,
+# SHARED-SAME:      %[[LIST:[a-z0-9]+]]: memref<16xi32, #tpu.memory_space<smem>>,
+# SHARED-SAME:      %{{[a-z0-9]+}}: memref<1xi32, #tpu.memory_space<smem>>)
 # SHARED:           %[[I:.*]] = arith.minsi
 # SHARED:           %[[AT:.*]] = arith.index_cast %[[I]] : i32 to index
 # SHARED:           memref.load %[[LIST]][%[[AT]]]

@@ -42,7 +42,7 @@ module {
 #vmem = #tpu.memory_space<vmem>
 #parallel = #tpu.dimension_semantics<parallel>
 
-// Of two parallel dimensions one is none: the other is shared, and there is nothing to be said.
+// Of two parallel dimensions one is none: it is said, and the other is shared.
 // CHECK-LABEL: func.func @one_of_two(
 // CHECK:         "stablehlo.case"
 // CHECK:           mosaic.kernel = @last}
@@ -66,6 +66,8 @@ module {
     func.func @block(%i: i32, %j: i32) -> (i32, i32) {
       return %i, %j : i32, i32
     }
+    // expected-remark@+2 {{the kernel 'last' can't be shared between cores along dimension 1: parallel dimension 1 is a race}}
+    // expected-note@+1 {{it is shared along dimension 0}}
     func.func @row(%i: i32, %j: i32) -> (i32, i32) {
       %zero = arith.constant 0 : i32
       return %i, %zero : i32, i32

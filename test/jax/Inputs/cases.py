@@ -1,7 +1,7 @@
 """What every test of this folder does with its kernels.
 
-`tpu` prints them lowered for TPU, one program after the other, as `mosaic-opt --split-input-file` takes them. `cpu` lowers
-them for the CPU, interpreted, and runs them: a label, the lowering, and whether the results are right.
+`tpu` prints them lowered for TPU, one program after the other, as `mosaic-opt --split-input-file` takes them. `cpu`
+lowers them for the CPU, interpreted, and runs them: a label, the lowering, and whether the results are right.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(cases: Sequence[Case]) -> None:
         case ["cpu"]:
             for case in cases:
                 print(f"TEST: {case.name}")
-                print(jax.jit(case.function, static_argnames="interpret").lower(*case.arguments, interpret=True).as_text())
+                print(lowered_for_cpu(case))
                 print(f"{case.name} {verdict(case)}")
         case _:
             raise SystemExit("usage: tpu|cpu")
@@ -50,6 +50,11 @@ def lowered_for_tpu(case: Case) -> str:
     """StableHLO text, made on whatever machine this is."""
     traced = jax.jit(case.function).trace(*case.arguments)
     return str(traced.lower(lowering_platforms=("tpu",)).as_text())
+
+
+def lowered_for_cpu(case: Case) -> str:
+    """StableHLO text of the kernel interpreted: ops of its own, and no launch."""
+    return str(jax.jit(case.function, static_argnames="interpret").lower(*case.arguments, interpret=True).as_text())
 
 
 def verdict(case: Case) -> str:

@@ -1,4 +1,4 @@
-"""Prints a kernel that ships with JAX, lowered for TPU: `NAME` as it is, `dynamic NAME` with a parallel dimension dynamic."""
+"""Prints a kernel that ships with JAX, lowered for TPU: `NAME`, or `dynamic NAME` with a parallel dimension dynamic."""
 
 from __future__ import annotations
 
