@@ -12,9 +12,11 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import resource
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -260,19 +262,34 @@ def _dumped_hlo(dump: Path) -> Any | None:
 def _instructions(hlo: Any | None) -> list[Instruction]:
     """The instructions that run launches, in the program's order.
 
-    A launch whose operands were fused into it is run by the fusion, which carries the same tag as the call inside.
+    A launch that was fused with its operands, or with what takes its result, is run by the fusion. It carries the tag
+    of the call inside in the first case only.
     """
     if hlo is None:
         return []
+    tags = {
+        computation.name: [tag for part in computation.instructions() if (tag := part.get_frontend_attribute(TAG))]
+        for computation in hlo.computations()
+    }
     runs = {computation.name for computation in hlo.make_nonfusion_computations()}
     return [
         Instruction(int(tag), instruction.name, " ".join(str(part.shape) for part in (instruction, *operands)))
         for computation in hlo.computations()
         if computation.name in runs
         for instruction in computation.instructions()
-        if (tag := instruction.get_frontend_attribute(TAG)) and _is_call(instruction)
+        if _is_call(instruction)
+        for tag in _tags_of(instruction, tags)
         for operands in [instruction.operands()]
     ]
+
+
+def _tags_of(instruction: Any, tags: Mapping[str, Sequence[str]]) -> Sequence[str]:
+    """The tags of the launches that an instruction runs; `tags` are those inside each computation."""
+    if tag := instruction.get_frontend_attribute(TAG):
+        return [tag]
+    # The bindings don't say what a fusion calls, but in its text.
+    called = re.search(r"\bcalls=%?([\w.-]+)", instruction.to_string())
+    return tags.get(called[1], []) if called else []
 
 
 def _is_call(instruction: Any) -> bool:

@@ -221,6 +221,33 @@ def test_fused_operand() -> None:
 
 
 @pytest.mark.libtpu
+def test_fused_result() -> None:
+    """A launch that is fused with the update that takes its result is found in that fusion, which has no tag."""
+    import jax
+    import jax.numpy as jnp
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    def kernel(table_ref: Any, x_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = x_ref[...]
+
+    def gather(table: Any, x: Any) -> Any:
+        grid = pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1,
+            grid=(8,),
+            in_specs=[pl.BlockSpec((128, 128), lambda i, table: (table[i], 0))],
+            out_specs=pl.BlockSpec((128, 128), lambda i, table: (i, 0)),
+        )
+        return pl.pallas_call(kernel, grid_spec=grid, out_shape=array((1024, 128), x.dtype), name="looped")(table, x)
+
+    def program(tables: Any, x: Any) -> Any:
+        return jax.vmap(gather)(tables, jnp.broadcast_to(x[:, :128], (4, 1024, 128)) + tables.sum())
+
+    report = compiled(lowered(program, array((4, 8), jnp.int32)))
+    assert lines(report) == ["looped: v5p: compiles, cores used: 1 of 2"]
+
+
+@pytest.mark.libtpu
 def test_name_longer_than_a_file_name() -> None:
     """libtpu cuts the names of its dump files; the code is found all the same."""
     name = "a_kernel_with_a_long_name_" * 12
