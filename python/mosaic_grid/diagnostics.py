@@ -10,6 +10,7 @@ from typing import cast
 from jaxlib.mlir import ir
 
 from mosaic_grid.errors import Place
+from mosaic_grid.location_text import file_of
 
 
 class Severity(enum.Enum):
@@ -53,7 +54,7 @@ def place_of(location: ir.Location) -> Place | None:
     """
     match ir.Location.from_attr(location.attr):  # what an `MLIRError` hands out is of the base class
         case ir.FileLineColLoc() as position:
-            return Place(position.filename, position.start_line, position.start_col)
+            return Place(file_of(position), position.start_line, position.start_col)
         case ir.NameLoc() as named:
             return place_of(named.child_loc)
         case ir.CallSiteLoc() as call:

@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import guard
 from mosaic_grid.containers import bytecode, failures
 from mosaic_grid.errors import Place, UserError
+from mosaic_grid.location_text import file_of
 
 MAX_NESTING = 1000
 """MLIR's parser recurses, and overflows the stack somewhere between 1000 and 5000 nested regions."""
@@ -75,7 +76,7 @@ def _parse_ops(text: str, name: str, context: ir.Context) -> ir.Operation:
         raise failures.user_error(error, name, text=text) from None
 
     def named(location: ir.Location) -> ir.Location:
-        if isinstance(location, ir.FileLineColLoc) and location.filename == _UNNAMED:
+        if isinstance(location, ir.FileLineColLoc) and file_of(location) == _UNNAMED:
             return ir.Location.file(name, location.start_line, location.start_col, context=context)
         return location
 
