@@ -20,7 +20,7 @@ def file_of(location: ir.FileLineColLoc) -> str:
     return _unescaped(shown) if "\\" in shown else location.filename
 
 
-def name_of(location: ir.NameLoc) -> str:
+def text_of_name(location: ir.NameLoc) -> str:
     """The name; U+FFFD stands for what is no UTF-8."""
     shown = str(location)
     return _unescaped(shown) if "\\" in shown else location.name_str

@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from mosaic_grid.context import create_context
 from mosaic_grid.diagnostics import place_of
 from mosaic_grid.errors import Place
-from mosaic_grid.location_text import name_of
+from mosaic_grid.location_text import text_of_name
 
 NAMES = {
     "kernel.py": "kernel.py",
@@ -32,4 +32,4 @@ def test_name(written: str, name: str) -> None:
     with create_context():
         location = ir.Operation.parse(f'module {{}} loc("{written}"("file.py":1:2))').location
         assert isinstance(location, ir.NameLoc)
-        assert name_of(location) == name
+        assert text_of_name(location) == name

@@ -17,7 +17,7 @@ from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.kernel_ops import rule_of, scalar_type
 from mosaic_grid.dataflow.unknowns import origin_of
 from mosaic_grid.ir_types import Value
-from mosaic_grid.location_text import name_of
+from mosaic_grid.location_text import text_of_name
 from mosaic_grid.program import Kernel, ProgramError, Window
 
 ANY_STEP = sym.Range(0, 2**31 - 2)
@@ -41,7 +41,7 @@ def prefetch_names(kernel: Kernel) -> tuple[str, ...]:
     names: list[str] = []
     for k, argument in enumerate(kernel.prefetch):
         location = argument.location
-        name = (name_of(location) if isinstance(location, ir.NameLoc) else "") or f"prefetch{k}"
+        name = (text_of_name(location) if isinstance(location, ir.NameLoc) else "") or f"prefetch{k}"
         names.append(f"{name}_{k}" if name in names else name)
     return tuple(names)
 

@@ -9,7 +9,7 @@ from mosaic_grid.dataflow.control import defining
 from mosaic_grid.dataflow.tensors import Each, Tensor, Uniform, int_type, shape_of
 from mosaic_grid.diagnostics import place_of
 from mosaic_grid.ir_types import Value
-from mosaic_grid.location_text import name_of
+from mosaic_grid.location_text import text_of_name
 
 # a longer name says nothing to a person
 _LONGEST = 60
@@ -51,7 +51,7 @@ def name_of(value: Value) -> str:
     if isinstance(value, ir.BlockArgument):
         location = value.location
         if isinstance(location, ir.NameLoc):
-            return name_of(location)
+            return text_of_name(location)
         in_function = value.owner.owner.operation.name == "func.func"
         return f"%{'arg' if in_function else 'iter'}{value.arg_number}"
     op, _ = defining(value)

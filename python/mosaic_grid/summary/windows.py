@@ -12,7 +12,7 @@ from mosaic_grid import memory
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.kernel import Opaque, index_map, moves
 from mosaic_grid.ir_types import Argument
-from mosaic_grid.location_text import name_of
+from mosaic_grid.location_text import text_of_name
 from mosaic_grid.program import Kernel, Launch, Window
 from mosaic_grid.summary.facts import Array, Buffer, WindowSummary
 
@@ -83,7 +83,7 @@ def _array(kind: ir.Type) -> Array:
 def name_of(argument: Argument, otherwise: str) -> str:
     """The argument's name in the user's function."""
     location = argument.location
-    return (name_of(location) if isinstance(location, ir.NameLoc) else "") or otherwise
+    return (text_of_name(location) if isinstance(location, ir.NameLoc) else "") or otherwise
 
 
 def _index_text(index: sym.Expr) -> str:
