@@ -30,12 +30,20 @@ class Kept:
     index: int
 
 
+def pinned_operands(launch: Launch) -> frozenset[int]:
+    """The operands that something else of the launch refers to, so that they can't go: output aliases and shapes."""
+    attributes = launch.op.attributes
+    aliases = list(ir.ArrayAttr(attributes[ALIASES])) if ALIASES in attributes else []
+    shapes = list(ir.DenseI64ArrayAttr(attributes[SHAPE_OPERANDS])) if SHAPE_OPERANDS in attributes else []
+    return frozenset([*shapes, *(stablehlo.OutputOperandAlias(alias).operand_index for alias in aliases)])
+
+
 def replace_kernel(
     launch: Launch, kernel: str, operands: Sequence[Kept | Value], ip: ir.InsertionPoint | None = None
 ) -> ir.Operation:
     """A new launch of `@kernel` with these operands, before `launch` or at `ip`; the old launch is left in place.
 
-    New operands have no layout constraint but the default one, row-major.
+    New operands have no layout constraint but the default one, row-major. `pinned_operands` have to be kept.
     """
     old = launch.op
     values = [old.operands[operand.index] if isinstance(operand, Kept) else operand for operand in operands]

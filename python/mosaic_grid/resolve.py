@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from jaxlib.mlir import ir
 
@@ -10,9 +11,11 @@ from mosaic_grid import symbolic
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.grid import Dimension
 from mosaic_grid.kernel_edit import iteration_bounds, set_grid
-from mosaic_grid.launch_edit import BOUNDS, Kept, replace_kernel
+from mosaic_grid.launch_edit import BOUNDS, Kept, pinned_operands, replace_kernel
 from mosaic_grid.program import Kernel, Launch, Program, block_of, symbol_of
 from mosaic_grid.unpack import unique_symbol
+
+I32_MAX = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,17 +28,38 @@ class Resolution:
 
 
 def plan(launch: Launch, scalars: OuterScalars) -> Resolution:
-    """Evaluates the bounds of a launch. A constant below zero runs no step, as zero does; it stays as it is."""
-    constants: list[tuple[int, int]] = []
-    others: list[tuple[int, symbolic.Expr]] = []
-    for axis, operand in launch.bounds.items():
-        bound = scalars.evaluate(operand)
-        value = symbolic.constant_of(bound)
-        if value is not None and value >= 0:
-            constants.append((axis, value))
-        else:
-            others.append((axis, bound))
-    return Resolution(launch, tuple(constants), tuple(others))
+    """Evaluates the bounds of a launch, and says which become static.
+
+    A constant below zero runs no step, as zero does; it stays as it is.
+    """
+    pinned = pinned_operands(launch)
+    bounds = {axis: scalars.evaluate(operand) for axis, operand in launch.bounds.items()}
+    known = {axis: value for axis, bound in bounds.items() if (value := symbolic.constant_of(bound)) is not None}
+    candidates = {
+        axis: value
+        for number, (axis, value) in enumerate((axis, known.get(axis)) for axis in bounds)
+        if value is not None and value >= 0 and number not in pinned
+    }
+    constants = _that_compile(launch.kernel, candidates)
+    others = tuple((axis, bound) for axis, bound in bounds.items() if axis not in constants)
+    return Resolution(launch, tuple(constants.items()), others)
+
+
+def _that_compile(kernel: Kernel, constants: dict[int, int]) -> dict[int, int]:
+    """Those constants that libtpu takes as static bounds.
+
+    Established with libtpu: it fails on a static bound of 0 beside a dynamic one, and on static bounds whose product is
+    2**31 - 1 or more.
+    """
+    chosen = dict(constants)
+    if any(dimension.bound is None and axis not in chosen for axis, dimension in enumerate(kernel.grid)):
+        chosen = {axis: value for axis, value in chosen.items() if value}
+    static = math.prod(max(dimension.bound, 1) for dimension in kernel.grid if dimension.bound is not None)
+    for axis, value in sorted(chosen.items(), key=lambda item: -item[1]):
+        if static * math.prod(max(value, 1) for value in chosen.values()) < I32_MAX:
+            break
+        del chosen[axis]
+    return chosen
 
 
 def apply(program: Program, resolutions: tuple[Resolution, ...]) -> None:

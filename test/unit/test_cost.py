@@ -13,6 +13,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid.context import create_context
 from mosaic_grid.grid import Dimension, Semantics
+from mosaic_grid.partition import cost
 from mosaic_grid.partition.cost import DIVISION_BUNDLES, division_overhead_percent, linearizing_pays, step_bundles
 from mosaic_grid.partition.plan import BoundFacts
 from mosaic_grid.partition.split import Split
@@ -135,3 +136,18 @@ def test_linearizing_pays_by_brute_force(cores: int, bounds: list[int], bundles:
     percent = math.ceil(100 * (len(bounds) - 1) * DIVISION_BUNDLES / bundles)
     expected = joint * (100 + percent) < 100 * min(single, default=len(steps))
     assert linearizing_pays(kernel, split, pinned(*bounds)) == expected
+
+
+def test_many_dimensions_are_judged_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many dimensions there are, the number of combinations that are tried is bounded."""
+    tried = 0
+    real = cost._largest_joint
+
+    def counted(bounds: tuple[int, ...], cores: int) -> int:
+        nonlocal tried
+        tried += 1
+        return real(bounds, cores)
+
+    monkeypatch.setattr(cost, "_largest_joint", counted)
+    assert not cost.linearizing_pays(kernel_of_bundles(1), split_of(8, 9), {})
+    assert 0 < tried <= cost.TRIED

@@ -61,7 +61,10 @@ def bounds_of(module: ir.Operation) -> dict[str, list[int | None]]:
     access=st.sampled_from(["same", "half", "reversed", "table"]),
 )
 def test_any_grid_keeps_its_meaning(bounds: list[tuple[int, str]], in_place: bool, access: str) -> None:
-    """Of any grid exactly the constant bounds become static, with everything that counts operands in step."""
+    """Of any grid the constant bounds become static, with everything that counts operands in step.
+
+    Only a 0 beside a dynamic bound stays, since libtpu doesn't compile it.
+    """
     grid = tuple(Dim(bound, dynamic=kind != "static") for bound, kind in bounds)
     axes = tuple(range(len(grid)))
     last = Term(len(grid) - 1, access)  # type: ignore[arg-type]
@@ -72,10 +75,12 @@ def test_any_grid_keeps_its_meaning(bounds: list[tuple[int, str]], in_place: boo
     with CONTEXT, ir.Location.unknown():
         module = resolved(text, sample.arguments())
         (found,) = bounds_of(module).values()
-        assert found == [None if kind == "dynamic" else bound for bound, kind in bounds]
+        zero_stays = any(kind == "dynamic" for _, kind in bounds)
+        stays = [kind == "dynamic" or (kind == "constant" and not bound and zero_stays) for bound, kind in bounds]
+        assert found == [None if dynamic else bound for (bound, _), dynamic in zip(bounds, stays, strict=True)]
         (launch,) = Program(module).launches
         words = [str(word) for word in ir.ArrayAttr(launch.op.attributes[BOUNDS])] if launch.bounds else []
-        unknown = [axis for axis, (_, kind) in enumerate(bounds) if kind == "dynamic"]
+        unknown = [axis for axis, dynamic in enumerate(stays) if dynamic]
         assert [word.split(":")[0] for word in words] == [f'"dimension {axis}' for axis in unknown]
         assert launch.bounds or BOUNDS not in launch.op.attributes
 
@@ -138,3 +143,36 @@ def test_chained_launches_keep_their_order() -> None:
         module = resolved(text, arguments)
         first, second = Program(module).launches
         assert second.op.operands[0] == first.op.results[0]
+
+
+LARGE = 2**20
+
+
+@pytest.mark.parametrize(
+    ("grid", "resolved_grid"),
+    [
+        # libtpu doesn't take a static 0 beside a dynamic bound
+        ([("dynamic", 3), ("constant", 0)], [None, None]),
+        ([("constant", 0), ("constant", 4)], [0, 4]),
+        ([("constant", 0), ("static", 4)], [0, 4]),
+        # nor static bounds whose product is 2**31 - 1 or more: the larger ones stay dynamic
+        ([("constant", LARGE), ("constant", 4 * LARGE)], [LARGE, None]),
+        ([("static", LARGE), ("constant", LARGE), ("constant", 5)], [LARGE, None, 5]),
+        ([("constant", 2**31 - 1)], [None]),
+        ([("constant", 2**31 - 2)], [2**31 - 2]),
+    ],
+)
+def test_constants_that_libtpu_would_refuse_stay_dynamic(
+    grid: list[tuple[str, int]], resolved_grid: list[int | None]
+) -> None:
+    """A program that compiles still does when its constants are static."""
+    dims = tuple(Dim(bound, dynamic=kind != "static") for kind, bound in grid)
+    # the output's block is that of no step in particular: this program is not run
+    text = Sample(dims, ()).text()
+    for axis, (kind, bound) in enumerate(grid):
+        text = constant(text, axis, bound) if kind == "constant" else text
+    with CONTEXT, ir.Location.unknown():
+        module = ir.Operation.parse(text).operation
+        ResolveGrid().run(module, Session())
+        module.verify()
+        assert list(bounds_of(module).values()) == [resolved_grid]

@@ -117,7 +117,7 @@ def powers(inner: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("cores", [2, 3, 4, 8])
-@pytest.mark.parametrize("inner", [(), (2,), (1024,), (2**20,)], ids=str)
+@pytest.mark.parametrize("inner", [(), (2,), (1024,), (2**16,)], ids=str)
 def test_nothing_wraps_up_to_the_limit(cores: int, inner: tuple[int, ...]) -> None:
     """With as many steps as a split allows every number is exact in 32 bits; with one more the original runs."""
     fused = math.prod(inner)
@@ -196,3 +196,23 @@ def test_strategies_offer_single_dimensions_or_runs() -> None:
     assert runs_to_share(pair, 2, "auto") == ((0,), (1,), (0, 1))
     apart = (pair[0], Dimension(3, ARBITRARY), pair[1])
     assert runs_to_share(apart, 2, "linearize") == ((0,), (2,))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "fused"),
+    [
+        ((None, 8, 4), (1, 2)),
+        ((None, 8, 3, 4), (1,)),
+        ((None, 1, 2), (1, 2)),
+        ((None, 2**16, 2), (1,)),
+        ((None, 2**17), ()),
+        ((None, 2**15, 2, 2), (1, 2)),
+        ((None, None), ()),
+        ((None, 0), ()),
+    ],
+)
+def test_fused_dimensions(bounds: tuple[int | None, ...], fused: tuple[int, ...]) -> None:
+    """Powers of two right behind the shared dimension, as long as many shared steps can still be counted."""
+    grid = [Dimension(bound, ARBITRARY) for bound in bounds]
+    assert fusable(grid, (0,)) == fused
+    assert Split(tuple(grid), 2, (0,), fused, even=False).step_limit >= 2**15 - 3

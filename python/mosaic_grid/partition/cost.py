@@ -24,6 +24,9 @@ MXU_ROWS = 8
 SCANNED = 4
 """Bounds are tried up to this many times the cores: beyond it the shares of a split differ by less than a tenth."""
 
+TRIED = 10_000
+"""Combinations of bounds that are tried at most; with many dimensions it is fewer bounds of each."""
+
 
 def step_bundles(kernel: Kernel) -> int:
     """A rough lower bound of a step's bundles: one for each vector register an op makes, and those of its matmuls.
@@ -53,7 +56,7 @@ def division_overhead_percent(kernel: Kernel, split: Split) -> int:
 def linearizing_pays(kernel: Kernel, split: Split, facts: Mapping[int, BoundFacts]) -> bool:
     """Whether there are bounds for which the joint split beats the best split of one dimension, divisions included."""
     overhead = 1 + division_overhead_percent(kernel, split) / 100
-    top = SCANNED * split.cores
+    top = min(SCANNED * split.cores, max(int(TRIED ** (1 / len(split.axes))), 2))
     choices = [_bounds_of(split, axis, facts, top) for axis in split.axes]
     return any(
         _largest_joint(n, split.cores) * overhead < _largest_single(n, split.cores) for n in itertools.product(*choices)

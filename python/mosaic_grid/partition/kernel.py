@@ -50,17 +50,6 @@ def partition_kernel(module: ir.Operation, split: Split) -> None:
         body.attributes["scalar_prefetch"] = count
 
 
-def cannot_be_rewritten(kernel: Kernel) -> str | None:
-    """Why the kernel's functions can't be given another grid, as a clause; `None` where they can."""
-    maps = [window.affine_map for window in kernel.windows]
-    if not all(isinstance(result, ir.AffineConstantExpr) for each in maps if each for result in each.results):
-        return "an index map is an affine map over the grid, which isn't rewritten"
-    rewritten = {window.transform for window in kernel.windows} | {kernel.name}
-    if any(iteration_bounds(function) for symbol, function in kernel.functions.items() if symbol not in rewritten):
-        return "a function that the kernel calls asks for a bound of the grid, and isn't rewritten"
-    return None
-
-
 def _set_rank_of_affine_maps(kernel: Kernel, rank: int) -> None:
     """Gives the index maps that are attributes, and constant, the partitioned grid's number of dimensions."""
     if all(window.affine_map is None for window in kernel.windows):

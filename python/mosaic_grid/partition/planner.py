@@ -11,9 +11,9 @@ from mosaic_grid import symbolic
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
 from mosaic_grid.ir_types import Value
-from mosaic_grid.objections import Judgement, Objection
+from mosaic_grid.objections import Assumption, Judgement
 from mosaic_grid.partition.cost import linearizing_pays
-from mosaic_grid.partition.kernel import cannot_be_rewritten
+from mosaic_grid.partition.fitness import unfit_kernel, unfit_launch
 from mosaic_grid.partition.plan import BoundFacts, Nothing, Option, Strategy, make_option, runs_to_share
 from mosaic_grid.program import Kernel, Launch, Program
 
@@ -73,8 +73,11 @@ class Planner:
         for axes in runs:
             if len(axes) == 1 or not shared:
                 self.remarks += _refusal(kernel, axes, self.judge(kernel, axes), shared)
+        trusted: dict[tuple[str, ...], list[tuple[int, ...]]] = {}
         for axes in shared:
-            self.remarks += _trust(kernel, axes, self.judge(kernel, axes))
+            trusted.setdefault(tuple(a.claim for a in self.judge(kernel, axes).assumptions), []).append(axes)
+        for along in trusted.values():
+            self.remarks += _trust(kernel, along, self.judge(kernel, along[0]).assumptions)
 
     def _facts(self, bound: Value) -> BoundFacts:
         value = self.scalars.evaluate(bound)
@@ -87,10 +90,9 @@ class Planner:
         if key not in self._judgements:
             from mosaic_grid import legality  # brings isl, which only a kernel worth sharing should load
 
-            judgement = legality.judge(kernel, axes, self._launches.get(kernel.symbol, []))
-            if reason := cannot_be_rewritten(kernel):
-                judgement = Judgement((Objection(reason, kernel.body.location, False, "unknown-op"),))
-            self._judgements[key] = judgement
+            launches = self._launches.get(kernel.symbol, [])
+            unfit = unfit_launch(launches) or unfit_kernel(kernel)
+            self._judgements[key] = Judgement((unfit,)) if unfit else legality.judge(kernel, axes, launches)
         return self._judgements[key]
 
     def _worth_having(
@@ -114,9 +116,10 @@ def _refusal(
     return [_remark(message, reasons, "not-partitioned", [note(outcome)])] if reasons else []
 
 
-def _trust(kernel: Kernel, axes: tuple[int, ...], judgement: Judgement) -> list[Diagnostic]:
-    message = f"the kernel '{kernel.name}' is shared along {_named(axes)} on its author's word"
-    claims = [(assumption.claim, assumption.location) for assumption in judgement.assumptions]
+def _trust(kernel: Kernel, along: Sequence[tuple[int, ...]], assumptions: Sequence[Assumption]) -> list[Diagnostic]:
+    dimensions = " or ".join(_named(axes) for axes in along)
+    message = f"the kernel '{kernel.name}' is shared along {dimensions} on its author's word"
+    claims = [(assumption.claim, assumption.location) for assumption in assumptions]
     return [_remark(message, claims, "parallel-on-trust", [])] if claims else []
 
 

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from mosaic_grid.grid import Dimension, Semantics
 
 I32_MAX = 2**31 - 1
+MOST_FUSED = 2**16
+"""Fused steps to one shared step: with more of them, few shared steps could be counted in 32 bits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,11 +96,13 @@ class Split:
 
 
 def fusable(grid: Sequence[Dimension], axes: Sequence[int]) -> tuple[int, ...]:
-    """The longest run of dimensions behind `axes` whose bounds are static powers of two."""
+    """The longest run of dimensions behind `axes` whose bounds are static powers of two, `MOST_FUSED` steps in all."""
     fused: list[int] = []
+    steps = 1
     for axis in range(axes[-1] + 1, len(grid)):
         bound = grid[axis].bound
-        if bound is None or bound < 1 or bound & (bound - 1):
+        if bound is None or bound < 1 or bound & (bound - 1) or steps * bound > MOST_FUSED:
             break
         fused.append(axis)
+        steps *= bound
     return tuple(fused)
