@@ -4,7 +4,7 @@ The baseline of the first number is jaxlib alone, in the same run: it parses the
 the kernels into the `tpu` dialect, and prints them all. Ours is the whole way from text to text: parse, unpack (with
 locations), resolve-grid, partition-cores, pack, print.
 
-    python benchmarks/opt_throughput.py [DIR]     DIR: dumps of your own instead of kernels that ship with JAX
+    python benchmarks/opt_throughput.py [DIR]     DIR: dumps of your own instead of the kernels that ship with JAX
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from jaxlib.mlir import ir
 
 import real_kernels
+import shipped_kernels
 from mosaic_grid import backend_config
 from mosaic_grid.containers.text import parse
 from mosaic_grid.context import create_context, unknown_location
@@ -101,7 +102,8 @@ def main() -> None:
     if len(sys.argv) > 1:
         texts = [path.read_text() for path in sorted(Path(sys.argv[1]).glob("*.mlir"))]
     else:
-        texts = [lower() for lower in (real_kernels.dynamic_gmm, real_kernels.dynamic_flash_attention)]
+        shipped = [lower().decode() for lower in shipped_kernels.KERNELS.values()]
+        texts = [*shipped, real_kernels.dynamic_gmm(), real_kernels.dynamic_flash_attention()]
     theirs, mine = seconds(baseline, texts), seconds(ours, texts)
     print(f"{len(texts)} programs: jaxlib parses and prints them in {theirs:.3f} s", end="")
     print(f", text to text through the passes takes {mine:.3f} s: {mine / theirs:.2f}x")

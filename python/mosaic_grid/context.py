@@ -50,12 +50,14 @@ def _read_locations_from_attributes() -> None:
 
     def teach(kind: Any) -> None:  # the stubs know neither the caster's registry nor a location's type id
         def cast(value: ir.Location | ir.Attribute) -> ir.Location:
-            location: ir.Location = kind(value) if isinstance(value, ir.Location) else ir.Location.from_attr(value)
-            return location
+            # called for every location of a kernel, twice
+            result: ir.Location = kind(value) if isinstance(value, location) else from_attr(value)
+            return result
 
         bindings.register_type_caster(kind.static_typeid, replace=True)(cast)
 
     bindings: Any = ir
+    location, from_attr = ir.Location, ir.Location.from_attr
     for kind in (ir.UnknownLoc, ir.NameLoc, ir.FileLineColLoc, ir.CallSiteLoc, ir.FusedLoc):
         teach(kind)
 

@@ -7,12 +7,12 @@ in walk order: an op, then the arguments of all its blocks, then the ops inside.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import cast
 
 from jaxlib.mlir import ir
 from jaxlib.mosaic.python import tpu
-
-from mosaic_grid.ir_types import Argument
 
 LOCATIONS = "tpu.locs"
 
@@ -24,40 +24,46 @@ class LocationsError(ValueError):
 def attach(kernel: ir.Operation, debug_locations: bytes) -> None:
     """Puts the listed locations back on the ops and block arguments of `kernel`.
 
-    Raises `LocationsError` where the list is not one location for each of them.
+    Raises `LocationsError` where the list is not one location for each of them. The kernel is of no use then: some of
+    them may be in place.
     """
     module = ir.Module.parse(debug_locations, context=kernel.context)
     attributes = module.operation.attributes
     if LOCATIONS not in attributes or not isinstance(listed := attributes[LOCATIONS], ir.ArrayAttr):
         raise LocationsError(f"debug_locations has no '{LOCATIONS}' list")
     locations = list(listed)  # once: reading an element takes as long as setting a location
-    if not all(isinstance(each, ir.Location) for each in locations):
+    if not all(issubclass(kind, ir.Location) for kind in set(map(type, locations))):
         raise LocationsError(f"debug_locations has something else than locations in its '{LOCATIONS}' list")
-    places = _places(kernel)
-    if len(locations) != len(places):
-        compared = "fewer" if len(locations) < len(places) else "more"
-        raise LocationsError(f"debug_locations lists {compared} locations than the kernel has ops and arguments")
     # see `context` on why they are locations
-    for place, location in zip(places, cast(list[ir.Location], locations), strict=True):
-        if isinstance(place, ir.Operation):
-            place.location = location
-        else:
-            place.set_location(location)
+    unused = iter(cast(list[ir.Location], locations))
+    if not _hand_out(kernel, unused):
+        raise LocationsError("debug_locations lists fewer locations than the kernel has ops and arguments")
+    if next(unused, None) is not None:
+        raise LocationsError("debug_locations lists more locations than the kernel has ops and arguments")
 
 
-def _places(kernel: ir.Operation) -> list[ir.Operation | Argument]:
-    """Everything in a kernel that has a location, in walk order."""
-    places: list[ir.Operation | Argument] = []
+def _hand_out(kernel: ir.Operation, locations: Iterator[ir.Location]) -> bool:
+    """Sets locations in walk order; false where there aren't enough. A kernel may have 100,000 ops: keep it lean."""
+    enough = True
+
+    def spare() -> Iterator[ir.Location]:
+        nonlocal enough
+        enough = False  # an exception would not survive the walk
+        while True:
+            yield ir.Location.unknown(kernel.context)
+
+    supply = itertools.chain(locations, spare())
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        places.append(op)
+        op.location = next(supply)
         for region in op.regions:
             for block in region.blocks:
-                places.extend(block.arguments)
+                for argument in block.arguments:
+                    argument.set_location(next(supply))
         return ir.WalkResult.ADVANCE
 
     kernel.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return places
+    return enough
 
 
 def detach(kernel: ir.Operation) -> bytes:

@@ -1,6 +1,6 @@
 """The kernels that ship with JAX, under `jax.experimental.pallas.ops.tpu`, at small and realistic shapes.
 
-What the samples are made of: `KERNELS` maps a name to a function that lowers one for TPU, on any machine.
+`KERNELS` maps a name to a function that lowers one for TPU, on any machine.
 """
 
 from __future__ import annotations
