@@ -10,30 +10,33 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from real_kernels import dynamic_gmm
 
 TARGET = "v5p"
+DIRECTORY = Path(__file__).resolve().parent.parent / ".cache" / "demo"
 
 
 def main() -> int:
-    """Runs the commands that it shows."""
-    with tempfile.TemporaryDirectory() as directory:
-        os.chdir(directory)
-        say("1. Lower jax.experimental.pallas.ops.tpu.megablox.gmm for TPU, its column tiles dynamic.")
-        Path("gmm.mlir").write_text(dynamic_gmm(), encoding="utf-8")
-        say("2. What is in the dump?")
-        run("mosaic-opt", "gmm.mlir", "--summary", f"--target={TARGET}")
-        say("3. Share the dynamic dimension between the cores.")
-        run("mosaic-opt", "gmm.mlir", "-p", "resolve-grid,partition-cores", f"--target={TARGET}", "-o", "shared.mlir")
-        run("mosaic-opt", "shared.mlir", "--summary", f"--target={TARGET}")
-        say("4. Ask the real TPU compiler about both programs: first the original, then the shared one.")
-        before = run("mosaic-opt", "gmm.mlir", f"--compile={TARGET}")
-        after = run("mosaic-opt", "shared.mlir", f"--compile={TARGET}")
+    """Runs the commands that it shows, in a directory of the checkout where the programs stay."""
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
+    os.chdir(DIRECTORY)
+    say("1. Lower jax.experimental.pallas.ops.tpu.megablox.gmm for TPU, its column tiles dynamic.")
+    Path("gmm.mlir").write_text(dynamic_gmm(), encoding="utf-8")
+    say("2. What is in the dump?")
+    run("mosaic-opt", "gmm.mlir", "--summary", f"--target={TARGET}")
+    say("3. Share the dynamic dimension between the cores.")
+    run("mosaic-opt", "gmm.mlir", "-p", "resolve-grid,partition-cores", f"--target={TARGET}", "-o", "shared.mlir")
+    run("mosaic-opt", "shared.mlir", "--summary", f"--target={TARGET}")
+    print("Each core has its share of the steps: partition[0] is the last step of all, which the launch computes.")
+    say("4. Ask the real TPU compiler about both programs: first the original, then the shared one.")
+    before = run("mosaic-opt", "gmm.mlir", f"--compile={TARGET}")
+    after = run("mosaic-opt", "shared.mlir", f"--compile={TARGET}")
     if "cores used: 1 of 2" in before and "cores used: 2 of 2" in after:
         say("The kernel ran on one core of two and now runs on both.")
+        place = os.path.relpath(DIRECTORY, DIRECTORY.parent.parent)
+        print(f"The programs are in {place}, to look at and to try things on.")
         return 0
     if "libtpu is not installed" in before:
         return 0

@@ -35,8 +35,8 @@ def changed_grid(module: ModuleType, change: Callable[[Grid], Grid]) -> Iterator
 
 
 def lower_for_tpu(function: Callable[..., Any], *arguments: Any) -> str:
-    """The StableHLO text of a function lowered for TPU, on any machine."""
-    return str(jax.jit(function).trace(*arguments).lower(lowering_platforms=("tpu",)).as_text())
+    """The StableHLO text of a function lowered for TPU, on any machine, with its source locations."""
+    return str(jax.jit(function).trace(*arguments).lower(lowering_platforms=("tpu",)).as_text(debug_info=True))
 
 
 def dynamic_gmm() -> str:

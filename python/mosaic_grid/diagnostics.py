@@ -63,3 +63,18 @@ def place_of(location: ir.Location) -> Place | None:
             parts = cast(list[ir.Location], fused.locations)
             return next((place for part in parts if (place := place_of(part))), None)
     return None
+
+
+def first_place(op: ir.Operation) -> Place | None:
+    """Where the first op inside stands that has a place, in textual order; JAX gives a kernel's function none."""
+    found: list[Place] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        place = place_of(inner.location)
+        if place is None:
+            return ir.WalkResult.ADVANCE
+        found.append(place)
+        return ir.WalkResult.INTERRUPT
+
+    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[0] if found else None

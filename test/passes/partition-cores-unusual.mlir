@@ -92,3 +92,26 @@ module {
     }
   }
 }
+
+// -----
+
+// Where the fault itself has no place, the remark stands at the kernel's first line.
+// expected-remark@"kernel.py":7 {{its result is a tuple<tensor<64x128xf32>>, not a tensor [not-partitioned]}} expected-note@"kernel.py":7 {{the kernel is left as it was}}
+module {
+  func.func public @main(%n: tensor<i32>) -> tuple<tensor<64x128xf32>> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%n) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>) -> tuple<tensor<64x128xf32>> loc(unknown)
+    return %0 : tuple<tensor<64x128xf32>>
+  }
+  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+    func.func @kernel(%i: i32, %o: memref<8x128xf32, #tpu.memory_space<vmem>>) attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>, scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>, window_params = [{transform_indices = @transform_0, window_bounds = array<i64: 8, 128>}]} {
+      %c0 = arith.constant 0 : index loc(unknown)
+      %zero = arith.constant dense<0.0> : vector<8x128xf32> loc("kernel.py":7:3)
+      tpu.vector_store %o[%c0, %c0], %zero {strides = array<i32>} : memref<8x128xf32, #tpu.memory_space<vmem>>, vector<8x128xf32>,
+      return
+    } loc(unknown)
+    func.func @transform_0(%i: i32) -> (i32, i32) {
+      %c0 = arith.constant 0 : i32
+      return %i, %c0 : i32, i32
+    }
+  } loc(unknown)
+}

@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic
 from mosaic_grid.dataflow.outer import OuterScalars
-from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
+from mosaic_grid.diagnostics import Diagnostic, Severity, first_place, note, place_of
 from mosaic_grid.ir_types import Value
 from mosaic_grid.objections import Assumption, Judgement
 from mosaic_grid.partition.cost import linearizing_pays
@@ -113,14 +113,14 @@ def _refusal(
     message = f"the kernel '{kernel.name}' can't be shared between cores along {_named(axes)}"
     reasons = [(objection.reason, objection.location) for objection in judgement.objections]
     outcome = f"it is shared along {_named(instead[0])}" if instead else "the kernel is left as it was"
-    return [_remark(message, reasons, "not-partitioned", [note(outcome)])] if reasons else []
+    return [_remark(kernel, message, reasons, "not-partitioned", [note(outcome)])] if reasons else []
 
 
 def _trust(kernel: Kernel, along: Sequence[tuple[int, ...]], assumptions: Sequence[Assumption]) -> list[Diagnostic]:
     dimensions = " or ".join(_named(axes) for axes in along)
     message = f"the kernel '{kernel.name}' is shared along {dimensions} on its author's word"
     claims = [(assumption.claim, assumption.location) for assumption in assumptions]
-    return [_remark(message, claims, "parallel-on-trust", [])] if claims else []
+    return [_remark(kernel, message, claims, "parallel-on-trust", [])] if claims else []
 
 
 def _named(axes: tuple[int, ...]) -> str:
@@ -128,9 +128,10 @@ def _named(axes: tuple[int, ...]) -> str:
 
 
 def _remark(
-    message: str, reasons: Sequence[tuple[str, ir.Location]], name: str, advice: Sequence[Diagnostic]
+    kernel: Kernel, message: str, reasons: Sequence[tuple[str, ir.Location]], name: str, advice: Sequence[Diagnostic]
 ) -> Diagnostic:
-    """The first reason stands in the message and says where, the others are notes."""
+    """The first reason stands in the message and says where, the kernel does if it doesn't; the others are notes."""
     (first, location), *others = reasons
     notes = [note(f"and {reason}", place_of(at)) for reason, at in others]
-    return Diagnostic(Severity.REMARK, f"{message}: {first}", place_of(location), name, (*notes, *advice))
+    place = place_of(location) or first_place(kernel.body)
+    return Diagnostic(Severity.REMARK, f"{message}: {first}", place, name, (*notes, *advice))
