@@ -8,6 +8,13 @@ STAMP := $(VENV)/.installed
 .PHONY: help demo test test-full lint format bench docs clean
 .NOTPARALLEL:
 
+# Said even where $(VENV) is there already and nothing asks for another interpreter.
+ifneq ($(PYTHON),)
+ifeq ($(shell command -v '$(PYTHON)' 2>/dev/null),)
+$(error PYTHON=$(PYTHON) is not a program that can be run)
+endif
+endif
+
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  PYTHON=/path/to/python3 chooses the interpreter for $(VENV); by default it is the newest that serves"

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from jaxlib.mlir import ir
 
+from mosaic_grid.diagnostics import Diagnostic, Severity, place_of
+from mosaic_grid.errors import Place
 from mosaic_grid.partition.plan import Strategy
 from mosaic_grid.passbase import Kind, Pass, option
 from mosaic_grid.program import Program
 from mosaic_grid.session import Session
+from mosaic_grid.targets import Target
+
+_NAMES_TOLD = 3
+
+MOST_CORES = 64
+"""Far more than any chip has; the work of the analysis grows with the number."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,12 +60,16 @@ class PartitionCores(Pass):
 
     def __post_init__(self) -> None:
         """Refuses a number of cores that can't be."""
-        if self.cores is not None and self.cores < 1:
-            raise ValueError(f"option 'cores' of pass 'partition-cores' expects an integer >= 1, got {self.cores}")
+        if self.cores is not None and not 1 <= self.cores <= MOST_CORES:
+            raise ValueError(f"option 'cores' expects an integer from 1 to {MOST_CORES}, got {self.cores}")
+
+    def cores_for(self, target: Target | None) -> int:
+        """How many cores share a grid of a program that is made for `target`."""
+        return self.cores or (target.cores if target else 2)
 
     def run(self, program: ir.Operation, session: Session) -> None:
         """Partitions every selected launch's kernel, in place; what it leaves, it says why."""
-        cores = self.cores or (session.target.cores if session.target else 2)
+        cores = self.cores_for(session.target)
         # imported where it is needed: the tool's start-up shouldn't pay for analyses
         from mosaic_grid.dataflow.outer import OuterScalars
         from mosaic_grid.partition.apply import carry_out
@@ -65,12 +78,35 @@ class PartitionCores(Pass):
 
         scalars = OuterScalars(program)
         before = Planner(Program(program), scalars, cores, self.strategy)
-        for kernel in before.program.kernels.values():
-            if session.selects(kernel.name):
-                run_on_one_core(before, kernel)
+        chosen = [kernel for kernel in before.program.kernels.values() if session.selects(kernel.name)]
+        grids = {kernel.symbol: kernel.grid for kernel in chosen}
+        for kernel in chosen:
+            run_on_one_core(before, kernel)
         planner = Planner(Program(program), scalars, cores, self.strategy)
+        changed = any(planner.program.kernels[symbol].grid != grid for symbol, grid in grids.items())
         if cores > 1:
             launches = [launch for launch in planner.program.launches if session.selects(launch.kernel.name)]
-            carry_out(planner.program, [planner.plan(launch) for launch in launches])
+            plans = [planner.plan(launch) for launch in launches]
+            changed = changed or any(plan.options for plan in plans)
+            carry_out(planner.program, plans)
         for remark in [*before.remarks, *planner.remarks]:
             session.emit(remark)
+        if not changed and not before.remarks and not planner.remarks:
+            alone = "there is only one core" if cores == 1 else "no launch of it is in the program"
+            reasons = {kernel.name: planner.left.get(kernel.name, alone) for kernel in chosen}
+            session.emit(_nothing_done(reasons, place_of(program.location)))
+
+
+def _nothing_done(reasons: Mapping[str, str], place: Place | None) -> Diagnostic:
+    """One remark for the whole program: of many kernels there may be nothing to say of any."""
+    kernels: dict[str, list[str]] = {}
+    for kernel, reason in reasons.items():
+        kernels.setdefault(reason, []).append(f"'{kernel}'")
+    groups = [f"{reason} ({_several(names)})" for reason, names in kernels.items()]
+    told = "; ".join(groups) or "there is no kernel to work on"
+    return Diagnostic(Severity.REMARK, f"partition-cores changed nothing: {told}", place, "nothing-to-share")
+
+
+def _several(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_TOLD
+    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")

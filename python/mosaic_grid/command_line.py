@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import os
 import sys
 from collections.abc import Sequence
 from typing import Literal
@@ -14,6 +13,7 @@ from mosaic_grid import flags
 from mosaic_grid.errors import UserError
 from mosaic_grid.instrumentation import PrintOptions
 from mosaic_grid.native_passes import NATIVE_PASSES
+from mosaic_grid.output import is_folder
 from mosaic_grid.pass_options import nearest
 from mosaic_grid.passes import PASSES
 from mosaic_grid.split_input import SEPARATOR
@@ -29,15 +29,28 @@ _VALUE_LEFT_OUT = {
 }
 """The flags whose value is optional, and what they are without one."""
 
+_OTHER_NAMES = {"--emit-bytecode": "--emit=bytecode"}
+"""Flags of MLIR's tools that have another name here."""
+
+_INSTEAD = {
+    "--show-dialects": "--version names what is installed, whose dialects are known",
+    "--dump-pass-pipeline": "--list-passes lists every pass, --mlir-timing those that ran",
+}
+"""Flags of MLIR's tools that there are not, with what serves here."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """How programs are written: where, unpacked or as they came, as text or bytecode, with or without locations."""
+    """How programs are written: where, unpacked or as they came, as text or bytecode, with or without locations.
+
+    Without `debuginfo` text on standard output has none, and text in a file has those that came with the program.
+    """
 
     output: str = "-"
     unpacked: bool = False
     emit: Emit = "text"
     debuginfo: bool = False
+    generic: bool = False
 
     @property
     def to_stdout(self) -> bool:
@@ -47,7 +60,7 @@ class Form:
     @property
     def to_file(self) -> bool:
         """Whether all programs go to one file."""
-        return not self.to_stdout and not os.path.isdir(self.output)
+        return not self.to_stdout and not is_folder(self.output)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,27 +97,33 @@ class CommandLine:
 def parse_command_line(arguments: Sequence[str]) -> CommandLine:
     """Reads the arguments after the program's name. Raises `UserError`."""
     parser = flags.parser()
-    rest, flagged = _normal_form(arguments, parser)
+    rest, flagged, inputs = _normal_form(arguments, parser)
     given, unknown = parser.parse_known_intermixed_args(rest)
     if unknown:
         flag, _, _ = unknown[0].partition("=")
+        if instead := _INSTEAD.get(f"--{flag.lstrip('-')}"):
+            raise UserError(f"there is no '{flag}' here", notes=[instead])
         near = nearest(flag.lstrip("-"), [*(name.removeprefix("--") for name in parser.long_flags), *_flag_passes()])
         hint = near.replace("'", "'--", 1)
         raise UserError(f"unknown flag '{flag}'{hint}", notes=["--help shows every flag"])
     pipelines = [*given.pipeline, *given.pass_pipeline, *([",".join(flagged)] if flagged else [])]
     if len(pipelines) > 1:
         raise UserError("the passes are given twice", notes=["use one of -p, --pass-pipeline and passes as flags"])
-    if given.inputs.count("-") > 1:
+    inputs = [*given.inputs, *inputs]
+    if inputs.count("-") > 1:
         raise UserError("standard input can be read only once, and '-' is given twice")
+    compiled = _compile(given)
     target = parse_target(given.target) if given.target is not None else None
+    if target is None and compiled and len(compiled.targets) == 1:
+        (target,) = compiled.targets
     return CommandLine(
-        inputs=tuple(given.inputs),
+        inputs=tuple(inputs),
         pipeline=next(iter(pipelines), None),
         target=target,
         kernels=tuple(given.kernel),
-        form=Form(given.output, given.unpacked, given.emit, given.mlir_print_debuginfo),
+        form=Form(given.output, given.unpacked, given.emit, given.mlir_print_debuginfo, given.mlir_print_op_generic),
         printing=_printing(given),
-        compile=_compile(given),
+        compile=compiled,
         summary=given.summary,
         split=given.split_input_file,
         verify_diagnostics=given.verify_diagnostics,
@@ -117,8 +136,10 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
     )
 
 
-def _normal_form(arguments: Sequence[str], parser: flags.Parser) -> tuple[list[str], list[str]]:
-    """The arguments as argparse wants them, and those that are passes, `--name` or `--name=options`, as pipeline items.
+def _normal_form(arguments: Sequence[str], parser: flags.Parser) -> tuple[list[str], list[str], list[str]]:
+    """The arguments as argparse wants them, those that are passes, as pipeline items, and what `--` makes inputs.
+
+    A pass is `--name` or `--name=options`.
 
     A long flag may begin with a single dash, as in MLIR's tools. A flag whose value is optional gets the one it has
     without; otherwise argparse would take the next argument, which is an input, for it.
@@ -129,9 +150,11 @@ def _normal_form(arguments: Sequence[str], parser: flags.Parser) -> tuple[list[s
     left = iter(arguments)
     for argument in left:
         if argument == "--":
-            return [*rest, argument, *left], passes
+            break
         flag, equals, value = argument.partition("=")
         name = flag.lstrip("-")
+        if argument.startswith("-") and (other := _OTHER_NAMES.get(f"--{name}")):
+            flag, equals, value = other.partition("=")
         if argument.startswith("-") and (name in names or f"--{name}" in parser.long_flags):
             flag = f"--{name}"
         if flag == f"--{name}" and name in names:
@@ -142,7 +165,7 @@ def _normal_form(arguments: Sequence[str], parser: flags.Parser) -> tuple[list[s
         rest.append(f"{flag}{equals}{value}")
         if not equals and parser.takes_value(flag):
             rest += itertools.islice(left, 1)
-    return rest, passes
+    return rest, passes, list(left)
 
 
 def _flag_passes() -> frozenset[str]:

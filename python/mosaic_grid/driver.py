@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import io
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from jaxlib.mlir import ir
 
-from mosaic_grid import expected
+from mosaic_grid import expected, supervisor
 from mosaic_grid.command_line import CommandLine
 from mosaic_grid.containers import text as mlir_text
 from mosaic_grid.containers.untrusted import check_kernels, check_registered, reading
+from mosaic_grid.core_counts import told_of_cores
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.dump import Dump, bytes_of, name_of, read_each
 from mosaic_grid.errors import Place, UserError
 from mosaic_grid.instrumentation import Instrument, IRPrinter, Timing
 from mosaic_grid.native_passes import NATIVE_PASSES, NativePassError
 from mosaic_grid.output import Written, check_output, deliver
+from mosaic_grid.own_locations import with_own_locations
+from mosaic_grid.packed import has_launches, is_packed, packed_bytes
 from mosaic_grid.pass_options import nearest
 from mosaic_grid.passes import PASSES
 from mosaic_grid.pipeline import NativePass, Pipeline, parse_pipeline, run_pipeline
-from mosaic_grid.program import BACKEND_CONFIG, KERNEL, Program, custom_calls, is_kernel
+from mosaic_grid.program import Program
 from mosaic_grid.reproducer import InternalError, flags_of
 from mosaic_grid.session import Session
 from mosaic_grid.split_input import SEPARATOR, split_input
 from mosaic_grid.stages import raised_at, stage
-from mosaic_grid.targets import parse_target
-from mosaic_grid.unpack import is_serialized, pack, unpack
+from mosaic_grid.unpack import pack, unpack
 from mosaic_grid.write import write_bytecode, write_text
 
 DIAGNOSED, BAD_INPUT, INTERNAL = 1, 2, 70
 """Exit codes, the worst of which a run ends with; 70 is EX_SOFTWARE of sysexits.h."""
-
-SUMMARY_TARGET = "v5p"
-"""The chip a summary is for where none is named: the one whose cores can idle."""
 
 _FORM_PASSES = ("unpack-kernels", "pack-kernels")
 _NAMES_TOLD = 20
@@ -74,18 +74,23 @@ class Driver:
         self.kernels: dict[str, None] = {}
         command.printing.check([*PASSES, *NATIVE_PASSES])
         check_output(command.form.output)
+        self.summaries: list[Written] = []
 
     def run(self) -> int:
         """Works through the inputs and returns the exit code: an input that can't be read doesn't stop it."""
-        if self.command.kernels:
+        command = self.command
+        if command.kernels:
             self._warn_of_native_passes()
+        for told in told_of_cores(self.pipeline, command.target, command.compile.targets if command.compile else ()):
+            self._say(told)
         results = [result for job in self._jobs() if (result := self._work(job))]
         self._check_patterns()
         if self.timing:
             self.err.write(self.timing.report())
-        self._deliver(results)
-        if self.command.compile:
-            self._compile(results)
+        with supervisor.unwinding():
+            self._deliver(results)
+            if command.compile:
+                self._compile(results)
         return self.status
 
     def _jobs(self) -> Iterator[_Job]:
@@ -146,10 +151,10 @@ class Driver:
                 check_registered(program, job.name)
             check_kernels(program, job.name)
         flags = flags_of(command.target, command.kernels)
-        unpacks = self._looks_inside and _is_packed(program)
+        unpacks = self._looks_inside and is_packed(program)
         if unpacks:
             rest = Pipeline((PASSES["unpack-kernels"](), *self.pipeline.steps))
-            with stage("unpacking the kernels", program, str(rest), flags), reading(job.name, _packed_bytes(program)):
+            with stage("unpacking the kernels", program, str(rest), flags), reading(job.name, packed_bytes(program)):
                 unpack(program)
         run_pipeline(self.pipeline, program, session, self._instruments(), verify=command.verify_each)
         if command.kernels:
@@ -181,8 +186,10 @@ class Driver:
     def _summarise(self, program: ir.Operation, name: str) -> None:
         from mosaic_grid.summary import print_summary
 
-        target = self.command.target or parse_target(SUMMARY_TARGET)
-        print_summary(program, dataclasses.replace(self.command, target=target), name, self.out)
+        to_file = None if self.command.form.to_stdout else io.StringIO()
+        print_summary(program, self.command, name, to_file or self.out, self.err)
+        if to_file:
+            self.summaries.append(Written(name, to_file.getvalue(), summary=True))
 
     def _deliver(self, results: Sequence[_Result]) -> None:
         """Writes the programs. One file for all is only written if nothing went wrong with any of them."""
@@ -192,23 +199,33 @@ class Driver:
         if form.to_file and self.status:
             self.err.write(f"note: {form.output} is not written\n")
             return
+        if command.summary:
+            deliver(self.summaries, form.output, "")
+            return
         if form.to_stdout and form.emit == "bytecode" and self.out.isatty():
             raise UserError("bytecode is not for a terminal", notes=["give a file to -o, or a command to pipe it to"])
         with stage("writing the output"):
             self.out.flush()
-            written = [Written(result.name, self._form(result.module)) for result in results]
+            written = [Written(result.name, self._form(result)) for result in results]
             deliver(written, form.output, command.split or SEPARATOR)
 
-    def _form(self, module: ir.Operation) -> str | bytes:
+    def _form(self, result: _Result) -> str | bytes:
         form = self.command.form
-        return write_bytecode(module) if form.emit == "bytecode" else write_text(module, form.debuginfo)
+        if form.emit == "bytecode":
+            return write_bytecode(result.module)
+        kept = None if form.to_stdout or form.debuginfo else with_own_locations(result.module, result.name)
+        return write_text(kept or result.module, form.debuginfo or kept is not None, form.generic)
 
     def _compile(self, results: Sequence[_Result]) -> None:
         from mosaic_grid.compile_command import Compiled, answer_of, compile_module
 
         assert self.command.compile
         compiled: list[Compiled] = []
+        whole = [has_launches(result.module) for result in results]
         for index, result in enumerate(results):
+            if any(whole) and not whole[index]:
+                self._say(note("there is no launch in it to compile", Place(result.name)))
+                continue
             try:
                 with stage("compiling", result.module):
                     compiled.append(compile_module(result.name, result.module, self.command.compile, index))
@@ -271,16 +288,3 @@ def _status_of(error: UserError | InternalError) -> int:
     if isinstance(error, InternalError):
         return INTERNAL
     return DIAGNOSED if isinstance(error, NativePassError) else BAD_INPUT
-
-
-def _packed_bytes(program: ir.Operation) -> int:
-    """About how much bytecode the launches hold: what reading it may take depends on it."""
-    configs = (call.attributes[BACKEND_CONFIG] for call in custom_calls(program) if BACKEND_CONFIG in call.attributes)
-    return sum(len(config.value) for config in configs if isinstance(config, ir.StringAttr))
-
-
-def _is_packed(program: ir.Operation) -> bool:
-    """Whether some kernel is in the form in which JAX and libtpu exchange it."""
-    if is_kernel(program):
-        return is_serialized(program)
-    return any(KERNEL not in call.attributes for call in custom_calls(program))

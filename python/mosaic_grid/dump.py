@@ -47,7 +47,7 @@ class Dump:
 
 
 def read_inputs(paths: Sequence[str], stdin: BinaryIO, context: ir.Context) -> list[Dump]:
-    """Opens files, directories (every dump in them, in the order of their names) and, for `-`, standard input.
+    """Opens files, directories (every dump in them, by name, not those below) and, for `-`, standard input.
 
     Raises `UserError` for whatever can't be read. In a directory, what is no dump is skipped with a note.
     """
@@ -118,7 +118,10 @@ def _read_directory(path: str, context: ir.Context) -> Iterator[Dump | UserError
             found.append(error)
     if not found:
         reasons = [str(skip.place) + skip.message.removeprefix("skipped") for skip in skipped]
-        yield UserError("no file in this directory is a dump that can be read", Place(name_of(path)), reasons)
+        below = ["the directories in it are not looked into"] if _has_folders(path) else []
+        yield UserError(
+            "no file in this directory is a dump that can be read", Place(name_of(path)), [*reasons, *below]
+        )
     for opened in found:
         if isinstance(opened, Dump) and skipped:
             yield dataclasses.replace(opened, notes=(*opened.notes, *skipped))
@@ -131,6 +134,11 @@ def _files_in(path: str) -> list[str]:
     """The files of a directory that are not hidden. Raises `OSError`."""
     names = sorted(name for name in os.listdir(path) if not name.startswith("."))
     return [file for name in names if os.path.isfile(file := os.path.join(path, name))]
+
+
+def _has_folders(path: str) -> bool:
+    with os.scandir(path) as entries:
+        return any(entry.is_dir() for entry in entries if not entry.name.startswith("."))
 
 
 def _read_hlo(source: str, name: str, context: ir.Context) -> Dump:
@@ -169,6 +177,8 @@ def _add_kernel(module: ir.Module, call: hlo.Call, symbols: set[str]) -> str:
 
 
 def _bytes_of(path: str) -> bytes:
+    if not path:
+        raise UserError("can't read the input '': its name is empty", notes=["give a file, a directory or '-'"])
     try:
         with open(path, "rb") as file:
             return file.read()

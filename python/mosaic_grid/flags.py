@@ -18,8 +18,9 @@ DESCRIPTION = """\
 Opens lowered JAX programs with Pallas TPU kernels and runs passes over them.
 
 INPUT is MLIR text or bytecode, a StableHLO portable artifact, a serialized jax.export, HLO text, a bare Mosaic kernel
-or a stage dump of libtpu: whatever it is, it is told from its content. A directory stands for every dump in it, and '-'
-for standard input. With neither a pipeline nor another task, a terminal gets a summary and anything else the program.
+or a stage dump of libtpu: whatever it is, it is told from its content. A directory stands for every dump in it, not in
+the directories below, and '-' for standard input. With neither a pipeline nor another task, a terminal gets a summary
+and anything else the program.
 """
 
 EPILOG = """\
@@ -29,6 +30,11 @@ Kernels are unpacked on the way in and packed again on the way out; a pipeline t
 Exit codes: 0, 1 if an error was diagnosed in a program, 2 for input that can't be read or a wrong command line, 70 for
 an internal failure, which leaves a reproducer behind. The worst of several inputs counts; the others are still written,
 but not into one FILE of -o, which is all or nothing.
+
+OUT of -o is a directory if it is one or ends in '/'; then it is made if need be, and each program gets a file of its
+own in it. Else it is one FILE for all of them, apart by separator lines, and compressed if its name ends in .gz. Text
+in a file keeps the source locations that the program came with; on standard output --mlir-print-debuginfo prints them,
+and also the places in the dump of what came without. Bytecode always has all. With --summary the summary goes there.
 """
 
 
@@ -60,7 +66,7 @@ def parser() -> Parser:
         add_help=False,
     )
     result.add_argument("inputs", nargs="*", metavar="INPUT", help="dumps to open; standard input if there are none")
-    result.add_argument("-o", dest="output", default="-", metavar="OUT", help="where to write; a directory for several")
+    result.add_argument("-o", dest="output", default="-", metavar="OUT", help="where to write; DIR/ for a file each")
     _add_pass_flags(result.add_argument_group("passes"))
     _add_form_flags(result.add_argument_group("input and output"))
     _add_debug_flags(result.add_argument_group("watching passes"))
@@ -85,7 +91,9 @@ def _add_form_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--unpacked", action="store_true", help="write the unpacked program")
     text = "what to write: text or bytecode (default: text)"
     group.add_argument("--emit", type=_choice("text", "bytecode"), default="text", metavar="FORM", help=text)
-    group.add_argument("--mlir-print-debuginfo", action="store_true", help="print source locations")
+    text = "print source locations; in a file of -o they are kept anyway"
+    group.add_argument("--mlir-print-debuginfo", action="store_true", help=text)
+    group.add_argument("--mlir-print-op-generic", action="store_true", help="print ops in MLIR's generic form")
     group.add_argument("--allow-unregistered-dialect", action="store_true", help="take ops of dialects nobody knows")
     text = f"treat the parts between '{SEPARATOR}' lines, or lines of another marker, as inputs of their own"
     group.add_argument("--split-input-file", metavar="MARKER", help=text)

@@ -162,7 +162,10 @@ def _report(target: Target, job: Job, outcome: Outcome, died: str, log: str) -> 
     if outcome.stage == "read":
         raise UserError(outcome.error)
     codes = llo.read_codes(Path(job.dump), [instruction.name for instruction in outcome.instructions])
-    launches = tuple(_launch_reports(target, outcome, codes))
+    launches = tuple(
+        dataclasses.replace(report, branch=outcome.launches[report.launch].branch)
+        for report in _launch_reports(target, outcome, codes)
+    )
     if not outcome.launches:
         status = Status.FAILS if outcome.error else Status.COMPILES
         error = libtpu_message.diagnostic_of(outcome.error) if outcome.error else None
@@ -175,7 +178,7 @@ def _failure(target: Target, message: str, launches: Sequence[KernelCall] = (), 
     """A failure of the whole: it is every launch's."""
     error = libtpu_message.failure(message, log)
     failed = [
-        LaunchReport(target, Status.FAILS, launch.kernel, index, diagnostic=error)
+        LaunchReport(target, Status.FAILS, launch.kernel, index, diagnostic=error, branch=launch.branch)
         for index, launch in enumerate(launches)
     ]
     return ProgramReport(target, tuple(failed) or (LaunchReport(target, Status.FAILS, diagnostic=error),), log=log)

@@ -23,6 +23,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from mosaic_grid import backend_config
+from mosaic_grid.branches import branches_text
 from mosaic_grid.context import create_context
 
 # XLA carries frontend attributes through inlining, cloning and fusion, and ignores them when it looks for equal
@@ -55,11 +56,15 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class KernelCall:
-    """A launch as the program states it. `key` is equal for launches of the same kernel; `core` is `tc` or `sc`."""
+    """A launch as the program states it. `key` is equal for launches of the same kernel; `core` is `tc` or `sc`.
+
+    `branch` is the branch it is in, in words, where the program chooses at run time.
+    """
 
     kernel: str
     core: str
     key: str
+    branch: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +132,9 @@ def _work(job: Job, outcome: Outcome) -> None:
             outcome.error = f"not a StableHLO program: {reason}"
             return
         ops, dynamic = _survey(module)
-        outcome.launches = [_tag(op, index) for index, op in enumerate(ops)]
+        outcome.launches = [
+            dataclasses.replace(_tag(op, index), branch=branches_text(op)) for index, op in enumerate(ops)
+        ]
         if any(UNPACKED in op.attributes for op in ops):
             outcome.error = "the program is unpacked; libtpu takes it packed, as pack-kernels makes it"
             return

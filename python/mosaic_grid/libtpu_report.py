@@ -33,7 +33,8 @@ class LaunchReport:
     `launch` is the index of the launch in the program, in textual order. A launch in a function that is called twice
     is two instructions and has two reports. `cores_used` is None where it was not compiled, runs on the SparseCores,
     or the dump doesn't say; so is `bundles`, the length of the schedule in VLIW bundles. `diagnostic` says why it
-    doesn't compile; `remark` is what else there is to say.
+    doesn't compile; `remark` is what else there is to say. `branch` is the branch of the program that it is in, in
+    words, as `branch 0 of 2`: one that is chosen at run time, by a `stablehlo.case` or `stablehlo.if`.
     """
 
     target: Target
@@ -45,6 +46,7 @@ class LaunchReport:
     bundles: int | None = None
     diagnostic: Diagnostic | None = None
     remark: str = ""
+    branch: str = ""
 
     @property
     def failed(self) -> bool:
@@ -73,17 +75,23 @@ class ProgramReport:
 
 
 def report_line(report: LaunchReport) -> str:
-    """`double: v5p: compiles, cores used: 2 of 2, 121 bundles`, or why not."""
-    return f"{report.kernel}: {report.target}: {_verdict(report)}" if report.kernel else _programs_line(report)
+    """`double: v5p: compiles, cores used: 2 of 2, 121 bundles`, or why not.
+
+    A launch in a branch that is chosen at run time says at the end which one it is: `(branch 0 of 2)`.
+    """
+    if not report.kernel:
+        return _programs_line(report)
+    branch = f" ({report.branch})" if report.branch else ""
+    return f"{report.kernel}: {report.target}: {_verdict(report)}{branch}"
 
 
 def report_json(reports: Iterable[ProgramReport]) -> str:
     """A JSON document, the same text for the same reports.
 
     `{"version": 1, "programs": [...]}`, a program per target with `target`, `compiles`, `code_bytes`, `error` (the
-    first one) and `launches`. A launch has `kernel`, `launch`, `instruction`, `status` (see `Status`), `cores_used`,
-    `cores`, `bundles`, `remark` and `error`. An error is `message`, `file`, `line`, `column` and `notes`. What is not
-    known or not there is null.
+    first one) and `launches`. A launch has `kernel`, `launch`, `branch` (in words, null outside of branches that are
+    chosen at run time), `instruction`, `status` (see `Status`), `cores_used`, `cores`, `bundles`, `remark` and `error`.
+    An error is `message`, `file`, `line`, `column` and `notes`. What is not known or not there is null.
     """
     document = {"version": SCHEMA_VERSION, "programs": [_program(report) for report in reports]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -128,6 +136,7 @@ def _launch(report: LaunchReport) -> dict[str, Any]:
     return {
         "kernel": report.kernel,
         "launch": report.launch,
+        "branch": report.branch or None,
         "instruction": report.instruction or None,
         "status": report.status.value,
         "cores_used": report.cores_used,

@@ -125,7 +125,9 @@ def _value(kind: type[Pass], field: dataclasses.Field[Any], hint: Any, text: str
         return codec.read(text)
     except ValueError:
         message = f"option '{name}' of pass '{kind.name}' expects {_expects(field, codec)}, got '{_unquote(text)}'"
-        raise UserError(message, place) from None
+        # only a value of several parts may hold a comma
+        notes = ["options are separated by spaces"] if re.search(r",[\w-]+=|,$", text) else []
+        raise UserError(message, place, notes) from None
 
 
 def _expects(field: dataclasses.Field[Any], codec: _Codec) -> str:

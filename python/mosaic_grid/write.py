@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import os
 import stat
@@ -17,9 +18,9 @@ from mosaic_grid.errors import Place, UserError
 STDOUT = "-"
 
 
-def write_text(op: ir.Operation, debuginfo: bool = False) -> str:
-    """MLIR text with a line break at its end; with `debuginfo` the source locations too."""
-    text: Any = op.get_asm(enable_debug_info=debuginfo)
+def write_text(op: ir.Operation, debuginfo: bool = False, generic: bool = False) -> str:
+    """MLIR text with a line break at its end; with `debuginfo` the locations too, `generic` in MLIR's own form."""
+    text: Any = op.get_asm(enable_debug_info=debuginfo, print_generic_op_form=generic)
     return f"{text.rstrip()}\n"
 
 
@@ -34,9 +35,12 @@ def write_atomically(path: str, data: str | bytes, stdout: BinaryIO | None = Non
     """Writes `data` (text as UTF-8) to `path`; `-` is standard output.
 
     A regular file is replaced at once, through a temporary file beside it, and keeps its mode; a symbolic link keeps
-    pointing where it did. What is no regular file (a device, a pipe) is written to directly. Raises `UserError`.
+    pointing where it did. What is no regular file (a device, a pipe) is written to directly. A name in .gz gets its
+    content compressed. Raises `UserError`.
     """
     content = data.encode("utf-8") if isinstance(data, str) else data
+    if path.endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
     try:
         if path == STDOUT:
             stream = stdout or sys.stdout.buffer

@@ -1,8 +1,11 @@
-// What is left alone without a word: the compiler shares it by itself, there is nothing to share, or nobody asked.
+// What is left alone: the compiler shares it by itself, there is nothing to share, or nobody asked.
+// One remark for a program says why; a program in which something is shared has none.
 // RUN: %mosaic-opt %s --split-input-file > %t.before
 // RUN: %mosaic-opt %s --split-input-file -p 'partition-cores{cores=2}' > %t.after 2> %t.said
 // RUN: diff %t.before %t.after
-// RUN: test ! -s %t.said
+// RUN: FileCheck %s --check-prefix=SAID --input-file %t.said
+// SAID-NOT: {{remark|warning|error}}
+// SAID: remark: partition-cores changed nothing: the compiler shares dimension 1 by itself ('copy') [nothing-to-share]
 
 // One core has nothing to share, whether the option or the target says so; the option counts.
 // RUN: %mosaic-opt %S/partition-cores.mlir --split-input-file > %t.original

@@ -31,8 +31,27 @@
 
 // RUN: %expect-exit 2 %mosaic-opt %s -o %t/no/such/file.mlir 2>&1 | FileCheck %s --check-prefix=FOLDER
 // FOLDER: file.mlir: error: can't write the output: there is no directory '{{.*}}no/such'
-// RUN: %expect-exit 2 %mosaic-opt %s -o %t/new/ 2>&1 | FileCheck %s --check-prefix=NEW
-// NEW: error: can't write the output: there is no directory '{{.*}}new'
+
+// A slash at the end asks for a directory, which is made:
+// RUN: %mosaic-opt %s -o %t/new/dir/ && FileCheck %s --input-file %t/new/dir/output.mlir
+// RUN: %expect-exit 2 %mosaic-opt %s -o %t/other.txt/ 2>&1 | FileCheck %s --check-prefix=NEW
+// NEW: other.txt/: error: can't make the directory: file exists
+
+// RUN: %expect-exit 2 %mosaic-opt %s -o "" 2>&1 | FileCheck %s --check-prefix=NAMELESS
+// NAMELESS: {{^}}error: can't write the output '': its name is empty
+// NAMELESS-NEXT: note: give a file, a directory or '-' to -o
+
+// A name in .gz is compressed, and the program in it can be read again:
+// RUN: %mosaic-opt %s -o %t/one.mlir.gz && gzip -dc %t/one.mlir.gz | FileCheck %s && %mosaic-opt %t/one.mlir.gz | FileCheck %s
+
+// The file of --summary is the summary's; standard output stays empty:
+// RUN: %mosaic-opt %S/Inputs/double.mlir --summary -o %t/summary.txt 2>/dev/null | FileCheck %s --check-prefix=SILENT --allow-empty
+// SILENT-NOT: {{.}}
+// RUN: FileCheck %s --check-prefix=SUMMARY --input-file %t/summary.txt
+// RUN: %mosaic-opt %S/Inputs/double.mlir %s --summary -o %t/sums/ && FileCheck %s --check-prefix=SUMMARY --input-file %t/sums/double.txt
+// SUMMARY-NOT: module
+// SUMMARY: grid: (?, 2)
+// SUMMARY-NOT: {{module|warning}}
 
 // RUN: %expect-exit 2 %mosaic-opt %s -o /dev/full 2>&1 | FileCheck %s --check-prefix=FULL
 // FULL: /dev/full: error: can't write the output: no space left on device

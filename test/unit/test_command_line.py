@@ -39,6 +39,7 @@ def parse(*arguments: str) -> CommandLine:
         (["--unpacked", "a", "-o", "out", "b", "--summary", "c"], None, ("a", "b", "c")),
         (["a", "--", "--cse", "-x"], None, ("a", "--cse", "-x")),
         (["-o", "out", "--target", "v5p", "a"], None, ("a",)),
+        (["--", "-x", "-p"], None, ("-x", "-p")),
     ],
 )
 def test_passes_and_inputs(arguments: list[str], pipeline: str | None, inputs: tuple[str, ...]) -> None:
@@ -99,6 +100,14 @@ def test_compile() -> None:
     assert wanted is not None
     assert wanted.targets == (parse_target("v5p"), parse_target("v5e"))
     assert (wanted.json, wanted.keep) == (True, "d")
+    assert parse("--compile=v5p,v5e").target is None
+    assert parse("--compile=v5e").target == parse_target("v5e")
+    assert parse("--compile=v5e", "--target=v5p").target == parse_target("v5p")
+
+
+def test_other_names() -> None:
+    """What MLIR's tools call otherwise is understood."""
+    assert parse("--emit-bytecode") == parse("-emit-bytecode") == parse("--emit=bytecode")
 
 
 @pytest.mark.parametrize(
@@ -107,6 +116,8 @@ def test_compile() -> None:
         (["--split-input-fil"], "unknown flag '--split-input-fil'; did you mean '--split-input-file'?"),
         (["-verify-diagnostic"], "unknown flag '-verify-diagnostic'; did you mean '--verify-diagnostics'?"),
         (["--resolve-gird=x"], "unknown flag '--resolve-gird'; did you mean '--resolve-grid'?"),
+        (["--show-dialects"], "there is no '--show-dialects' here\nnote: --version"),
+        (["-dump-pass-pipeline"], "there is no '-dump-pass-pipeline' here\nnote: --list-passes"),
         (["--zzzz", "x"], "unknown flag '--zzzz'\nnote: --help shows every flag"),
         (["-o"], "-o: expected one argument\nnote: --help shows every flag"),
         (["--target"], "--target: expected one argument"),

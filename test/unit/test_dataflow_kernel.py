@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -125,6 +126,80 @@ def test_rule(ops: str, text: str) -> None:
 def test_no_rule(ops: str, text: str) -> None:
     """An operation without a rule, or with a result that is undefined for some operands, is opaque and names them."""
     assert indices_of(kernel(f"{ops}\nreturn %r : i32")) == [text]
+
+
+def values_of(ops: str, operands: str) -> dict[tuple[int, int], int] | None:
+    """What the i32 %r is for i in 0..7 and j in 0..3; None where that isn't known."""
+    k = kernel(f"{operands}\n{ops}\nreturn %r : i32")
+    blocks = index_map(k, k.windows[0])
+    assert blocks is not None
+    i, j = grid_indices(k)
+    if {leaf.text for leaf in sym.leaves_of(blocks[0])} - {"i", "j"}:
+        return None
+    return {(x, y): sym.value_of(blocks[0], {i: x, j: y}) for x in range(8) for y in range(4)}
+
+
+# on truth values that are their only bit, so that true is -1 where a sign is read
+ON_BITS: dict[str, Callable[[int, int], int]] = {
+    "addi %p, %q": lambda p, q: (p + q) % 2,
+    "subi %p, %q": lambda p, q: (p - q) % 2,
+    "muli %p, %q": lambda p, q: p * q,
+    "andi %p, %q": lambda p, q: p & q,
+    "ori %p, %q": lambda p, q: p | q,
+    "xori %p, %q": lambda p, q: p ^ q,
+    "minsi %p, %q": lambda p, q: -min(-p, -q),
+    "maxsi %p, %q": lambda p, q: -max(-p, -q),
+    "cmpi eq, %p, %q": lambda p, q: int(p == q),
+    "cmpi slt, %p, %q": lambda p, q: int(-p < -q),
+    "cmpi sge, %p, %q": lambda p, q: int(-p >= -q),
+    "cmpi ult, %p, %q": lambda p, q: int(p < q),
+    "shli %p, %q": lambda p, q: 0 if q else p,
+    "shrsi %p, %q": lambda p, q: p,
+    "shrui %p, %q": lambda p, q: 0 if q else p,
+    "select %p, %q, %p": lambda p, q: q if p else p,
+}
+BITS = (
+    "%p = arith.trunci %i : i32 to i1\n%q = arith.trunci %j : i32 to i1",
+    "%p = arith.cmpi sgt, %i, %c1 : i32\n%q = arith.cmpi slt, %i, %c1 : i32",
+    "%x = arith.subi %i, %c4 : i32\n%p = arith.cmpi sgt, %x, %c0 : i32\n%q = arith.cmpi slt, %x, %c0 : i32",
+    "%p = arith.trunci %i : i32 to i1\n%q = arith.constant true",
+)
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("op", ON_BITS)
+def test_arithmetic_on_truth_values(op: str, bits: str) -> None:
+    """What is computed of two bits is what the machine computes, or unknown, never the integers' result."""
+    widen = {"extui": 1, "extsi": -1}
+    sides = {name: values_of(f"%r = arith.extui %{name} : i1 to i32", bits) for name in "pq"}
+    assert sides["p"] is not None
+    assert sides["q"] is not None
+    for extend, sign in widen.items():
+        found = values_of(f"%b = arith.{op} : i1\n%r = arith.{extend} %b : i1 to i32", bits)
+        expected = {at: sign * ON_BITS[op](p, sides["q"][at]) for at, p in sides["p"].items()}
+        assert found in (None, expected)
+
+
+def test_index_of_a_truth_value_is_negative() -> None:
+    """`index_cast` extends the sign, which is an i1's only bit, and cuts what is wider."""
+    bit = "%b = arith.trunci %i : i32 to i1\n"
+    back = "%r = arith.index_cast %x : index to i32"
+    found = values_of(bit + "%x = arith.index_cast %b : i1 to index\n" + back, "")
+    assert found == {(i, j): -(i % 2) for i in range(8) for j in range(4)}
+    wide = "%f = arith.constant 4294967295 : i64\n%w = arith.extsi %i : i32 to i64\n%s = arith.addi %w, %f : i64\n"
+    found = values_of(wide + "%x = arith.index_cast %s : i64 to index\n" + back, "")
+    assert found == {(i, j): i - 1 for i in range(8) for j in range(4)}
+
+
+@pytest.mark.parametrize("mask", [0, 1, 2, 3, 5, 6, 7, 8, 127, 0x55, -1, -2, -4, -5, -8, -128, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize(("op", "meaning"), [("andi", operator.and_), ("ori", operator.or_), ("xori", operator.xor)])
+def test_bits_of_a_constant(op: str, meaning: Callable[[int, int], int], mask: int) -> None:
+    """Bits set, cleared and flipped are the machine's, of negative numbers too."""
+    given = f"%m = arith.constant {mask} : i32\n%s = arith.subi %i, %c4 : i32"
+    expected = {(i, j): meaning(i - 4, mask) for i in range(8) for j in range(4)}
+    unknown = mask == 0x55
+    for operands in ("%s, %m", "%m, %s"):
+        assert values_of(f"%r = arith.{op} {operands} : i32", given) == (None if unknown else expected)
 
 
 def test_division_by_a_negative_is_rounded_as_the_machine_does() -> None:

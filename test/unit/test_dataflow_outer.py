@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.context import create_context
-from mosaic_grid.dataflow import elementwise
+from mosaic_grid.dataflow import elementwise, outer
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.dataflow.tensors import IntType, int_type
 from mosaic_grid.ir_types import Value
@@ -427,6 +427,37 @@ def test_another_type_is_refused() -> None:
             OuterScalars(program).evaluate(returned(program)[0])
 
 
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        "@f",
+        "[@f]",
+        "[[1, [@f]]]",
+        "{callee = @f}",
+        "[{a = {b = [@f]}}]",
+        "@f::@inner",
+        "@outer::@f",
+        "#vendor.callback<@f>",
+        '#vendor.callback<[@"f"]>',
+    ],
+)
+def test_a_function_named_anywhere_may_be_called_with_anything(attribute: str) -> None:
+    """A private function is known by its calls only where no attribute names it, however deep."""
+    program = """
+      func.func public @main() {{
+        %c = stablehlo.constant dense<4> : tensor<i32>
+        func.call @f(%c) : (tensor<i32>) -> ()
+        stablehlo.custom_call @callback() {{about = {attribute}}} : () -> ()
+        return
+      }}
+      func.func private @f(%n: tensor<i32> loc("n")) {{
+        %0 = stablehlo.add %n, %n {{expect = "{expected}"}} : tensor<i32>
+        return
+      }}"""
+    check(program.format(attribute=attribute, expected="2*n in [-2147483648, 2147483646], multiple of 2"))
+    check(program.format(attribute=attribute.replace("f", "other"), expected="8"))
+
+
 def returned(program: ir.Operation) -> list[Value]:
     """What the first function returns."""
     return list(program.regions[0].blocks[0].operations[0].regions[0].blocks[0].operations[-1].operands)
@@ -569,8 +600,25 @@ def test_many_launches_stay_linear() -> None:
     assert seconds_for(2000) < 24 * small
 
 
-def test_calls_within_calls_are_cut_off() -> None:
-    """Thirty functions that call the next one twice would be a billion calls: the answer is an unknown, and soon."""
+def test_no_chain_is_too_long() -> None:
+    """A value that 21,000 operations lead to is known, and the next question about it takes no time."""
+    steps = 21_000
+    lines = [f"%a{k + 1} = stablehlo.add %a{k}, %n : tensor<i32>" for k in range(steps)]
+    with create_context():
+        program = parsed(f"""func.func public @main(%n: tensor<i32> loc("n")) -> (tensor<i32>, tensor<i32>) {{
+          %a0 = stablehlo.constant dense<1> : tensor<i32>
+          {chr(10).join(lines)}
+          return %a{steps}, %a{steps - 1} : tensor<i32>, tensor<i32>
+        }}""")
+        scalars = OuterScalars(program)
+        assert [str(scalars.evaluate(v)) for v in returned(program)] == [f"{steps}*n + 1", f"{steps - 1}*n + 1"]
+
+
+def calls_within_calls(body: str, questions: int = 1) -> str:
+    """Thirty functions that call the next one twice, with a billion calls of the last, and questions about the first.
+
+    `body` computes `%0` of the integer `%x`.
+    """
     functions = [
         f"""func.func private @f{k}(%x: tensor<i32>) -> tensor<i32> {{
           %0 = call @f{k + 1}(%x) : (tensor<i32>) -> tensor<i32>
@@ -579,13 +627,106 @@ def test_calls_within_calls_are_cut_off() -> None:
         }}"""
         for k in range(30)
     ]
-    check(f"""
-      func.func public @main(%n: tensor<i32>) {{
-        %0 = call @f0(%n) {{expect = "%f0 in i32"}} : (tensor<i32>) -> tensor<i32>
-        return
+    calls = [f"%q{k} = call @f0(%n) : (tensor<i32>) -> tensor<i32>" for k in range(questions)]
+    return f"""
+      func.func public @main(%n: tensor<i32> loc("n")) -> ({", ".join(["tensor<i32>"] * questions)}) {{
+        {chr(10).join(calls)}
+        return {", ".join(f"%q{k}" for k in range(questions))} : {", ".join(["tensor<i32>"] * questions)}
       }}
       {chr(10).join(functions)}
       func.func private @f30(%x: tensor<i32>) -> tensor<i32> {{
-        %0 = stablehlo.add %x, %x : tensor<i32>
+        {body}
         return %0 : tensor<i32>
-      }}""")
+      }}"""
+
+
+def test_a_call_with_the_same_arguments_is_evaluated_once() -> None:
+    """What a billion calls compute is known where few of them differ: doubled so often, nothing is left of i32."""
+    bodies = {
+        "0": "%0 = stablehlo.add %x, %x : tensor<i32>",
+        "max(5, n)": "%c = stablehlo.constant dense<5> : tensor<i32>\n%0 = stablehlo.maximum %x, %c : tensor<i32>",
+    }
+    with create_context():
+        for expected, body in bodies.items():
+            program = parsed(calls_within_calls(body))
+            assert [str(OuterScalars(program).evaluate(v)) for v in returned(program)] == [expected]
+
+
+def test_calls_within_calls_are_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no two calls agree the answer is an unknown, and fifty questions take no longer than one."""
+    monkeypatch.setattr(outer, "_BUDGET", 2000)
+    monkeypatch.setattr(outer, "_BUDGET_OF_A_CALL", 10)
+    body = """
+      %square = stablehlo.multiply %x, %x : tensor<i32>
+      %0 = stablehlo.add %square, %x : tensor<i32>"""
+    with create_context():
+        program = parsed(calls_within_calls(body, questions=50))
+        scalars = OuterScalars(program)
+        answers = [scalars.evaluate(v) for v in returned(program)]
+        assert {sym.range_of(answer) for answer in answers} == {sym.type_range(32, True)}
+        assert len(set(answers)) == 50
+        assert len(scalars._known) < 4000
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("budget", [0, 1, 5, 20, 50, 200])
+def test_the_order_of_questions_makes_nothing_wrong(
+    monkeypatch: pytest.MonkeyPatch, budget: int, backwards: bool
+) -> None:
+    """With whatever budget and in whatever order, an answer is the true one or an unknown that includes it."""
+    monkeypatch.setattr(outer, "_BUDGET", budget)
+    monkeypatch.setattr(outer, "_BUDGET_OF_A_CALL", 0)
+    calls = [
+        f"""%c{k} = stablehlo.constant dense<{k}> : tensor<i32>
+        %q{k} = call @twice(%c{k}) : (tensor<i32>) -> tensor<i32>"""
+        for k in range(8)
+    ]
+    with create_context():
+        program = parsed(f"""
+          func.func public @main() -> ({", ".join(["tensor<i32>"] * 8)}) {{
+            {chr(10).join(calls)}
+            return {", ".join(f"%q{k}" for k in range(8))} : {", ".join(["tensor<i32>"] * 8)}
+          }}
+          func.func private @twice(%x: tensor<i32>) -> tensor<i32> {{
+            %0 = call @next(%x) : (tensor<i32>) -> tensor<i32>
+            %1 = call @next(%0) : (tensor<i32>) -> tensor<i32>
+            %2 = stablehlo.subtract %1, %0 : tensor<i32>
+            %3 = stablehlo.add %2, %x : tensor<i32>
+            return %3 : tensor<i32>
+          }}
+          func.func private @next(%x: tensor<i32>) -> tensor<i32> {{
+            %two = stablehlo.constant dense<2> : tensor<i32>
+            %0 = stablehlo.multiply %x, %two : tensor<i32>
+            %1 = stablehlo.add %0, %two : tensor<i32>
+            return %1 : tensor<i32>
+          }}""")
+        scalars = OuterScalars(program)
+        questions = list(enumerate(returned(program)))
+        for k, value in reversed(questions) if backwards else questions:
+            first = 2 * k + 2
+            assert 2 * first + 2 - first + k in sym.range_of(scalars.evaluate(value))
+        known = [sym.constant_of(scalars.evaluate(value)) for _, value in questions]
+        assert (None in known) == (budget < 200)
+
+
+def test_what_a_body_draws_is_not_the_same_in_two_calls() -> None:
+    """Neither a random number nor what is read off a float argument is remembered for another call of the function."""
+    check("""
+      func.func public @main(%n: tensor<i32> loc("n"), %x: tensor<f32>, %y: tensor<f32>) {
+        %0 = call @draw(%n, %x) : (tensor<i32>, tensor<f32>) -> tensor<i32>
+        %1 = call @draw(%n, %x) : (tensor<i32>, tensor<f32>) -> tensor<i32>
+        %2 = stablehlo.subtract %0, %1 {expect = "%dice_1 - %dice in i32"} : tensor<i32>
+        %3 = call @read(%n, %x) : (tensor<i32>, tensor<f32>) -> tensor<i32>
+        %4 = call @read(%n, %y) : (tensor<i32>, tensor<f32>) -> tensor<i32>
+        %5 = stablehlo.subtract %3, %4 {expect = "%convert_1 - %convert in i32"} : tensor<i32>
+        return
+      }
+      func.func private @draw(%n: tensor<i32>, %x: tensor<f32>) -> tensor<i32> {
+        %0 = stablehlo.custom_call @dice() {has_side_effect = true} : () -> tensor<i32>
+        %1 = stablehlo.add %0, %n : tensor<i32>
+        return %1 : tensor<i32>
+      }
+      func.func private @read(%n: tensor<i32>, %x: tensor<f32>) -> tensor<i32> {
+        %0 = stablehlo.convert %x : (tensor<f32>) -> tensor<i32>
+        return %0 : tensor<i32>
+      }""")

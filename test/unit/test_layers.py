@@ -31,8 +31,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         *("pipeline", "native_passes", "reproducer", "containers", "dump", "write", "summary", "cpu"),
         *("guard", "guard_server", "supervisor", "libtpu", "libtpu_child", "libtpu_report"),
     ),
-    ("command_line", "compile_command", "driver", "flags", "output", "rerun", "stages"),
-    ("opt", "jax_hook"),
+    ("command_line", "compile_command", "core_counts", "driver", "flags", "output", "rerun", "stages"),
+    ("opt", "jax_hook", "__main__"),
 )
 DEFAULT = 2
 

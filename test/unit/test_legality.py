@@ -478,6 +478,89 @@ def test_dynamic_bound_races_from_two_steps_on() -> None:
     assert reasons(Source(COPY, bounds=(DYNAMIC, 2))) == []
 
 
+DOUBLED = "%d = arith.muli %i0, %c2 : i32\n"
+SUM = DOUBLED + "%s = arith.addi %d, %i1 : i32"
+
+
+@pytest.mark.parametrize(
+    ("output_map", "prelude", "inner", "witness"),
+    [
+        ("%s, %c0", SUM, 3, "steps (0, 2) and (1, 0) write the same block (2, 0)"),
+        (
+            "%r, %c0",
+            "%t = arith.trunci %i0 : i32 to i2\n%r = arith.extui %t : i2 to i32",
+            2,
+            "steps (0, 0) and (4, 0) ",
+        ),
+        (
+            "%r, %c0",
+            "%t = arith.trunci %i0 : i32 to i2\n%r = arith.extsi %t : i2 to i32",
+            2,
+            "steps (0, 0) and (4, 0) ",
+        ),
+        ("%r, %c0", "%r = arith.ori %i0, %c1 : i32", 2, "steps (0, 0) and (1, 0) write the same block (1, 0)"),
+        ("%r, %c0", "%r = arith.andi %i0, %c2 : i32", 2, "steps (0, 0) and (1, 0) write the same block (0, 0)"),
+    ],
+)
+def test_race_of_a_dynamic_dimension(output_map: str, prelude: str, inner: int, witness: str) -> None:
+    """Sums that would wrap only in enormous grids, and casts that lose bits in small ones, don't hide a race."""
+    source = Source(COPY, bounds=(DYNAMIC, inner), output_map=output_map, map_prelude=prelude)
+    (reason, certain), *others = reasons(source)
+    assert reason.startswith(f"parallel dimension 0 is a race: {witness}")
+    assert certain
+    assert not others
+
+
+@pytest.mark.parametrize(
+    ("output_map", "prelude"),
+    [
+        ("%d, %c0", DOUBLED),
+        ("%s, %c0", SUM),
+        ("%r, %c0", "%n = tpu.iteration_bound 0 : i32\n%m = arith.subi %n, %c1 : i32\n%r = arith.subi %m, %i0 : i32"),
+        ("%r, %c0", "%r = arith.xori %i0, %c1 : i32"),
+        ("%q, %r", "%q = arith.ori %i0, %c1 : i32\n%r = arith.andi %c1, %i0 : i32"),
+    ],
+)
+def test_dynamic_dimension_without_a_race(output_map: str, prelude: str) -> None:
+    """Proved for every number of steps that an i32 holds, with wrapping."""
+    source = Source(COPY, bounds=(DYNAMIC, 2), output_map=output_map, map_prelude=prelude)
+    assert judged(source) == legality.Judgement()
+
+
+@pytest.mark.parametrize(
+    ("prelude", "event"),
+    [
+        ("%c8 = arith.constant 8 : i32\n%r = arith.muli %i0, %c8 : i32", "sum in its index map wraps around"),
+        (
+            "%c8 = arith.constant 8 : i64\n%w = arith.extsi %i0 : i32 to i64\n%p = arith.muli %w, %c8 : i64\n"
+            "%r = arith.trunci %p : i64 to i32",
+            "cast in its index map loses bits",
+        ),
+    ],
+)
+def test_wrapping_in_enormous_grids_is_taken_on_trust(prelude: str, event: str) -> None:
+    """Blocks that meet only where a grid of 2**29 steps wraps around are no race; what happens there is named."""
+    source = Source(COPY, bounds=(DYNAMIC, 2), output_map="%r, %c0", map_prelude=prelude)
+    judgement = judged(source)
+    assert judgement.objections == ()
+    assert [a.claim for a in judgement.assumptions] == [f"for output 0, that no {event}"]
+
+
+def test_difference_of_truth_values_is_no_sign() -> None:
+    """On i1 a difference is taken modulo 2: 1 at every step but the third, the only one that writes here."""
+    body = f"""%x = arith.subi %i0, %c2 : i32
+      %p = arith.cmpi sgt, %x, %c0 : i32
+      %q = arith.cmpi slt, %x, %c0 : i32
+      %true = arith.constant true
+      %d = arith.subi %p, %q : i1
+      %g = arith.cmpi ne, %d, %true : i1
+      scf.if %g {{ {store("%s0")} }}
+      %low = arith.cmpi sle, %x, %c0 : i32
+      """
+    body += when("%low", load("%s0", "%y") + store("%out", "%y"))
+    assert reasons(Source(body, scratch=(VMEM,))) == [not_shown(SCRATCH)]
+
+
 def test_one_step_never_races() -> None:
     """A dimension of one step has no two steps to race."""
     assert reasons(Source(COPY, bounds=(1, 2), output_map="%c0, %c0")) == []
@@ -530,19 +613,75 @@ def test_whole_output_in_smem() -> None:
     assert reasons(dataclasses.replace(source, body="")) == []
 
 
-def test_output_written_by_copies_is_taken_on_trust() -> None:
-    """An output in HBM is written where the kernel says; its places aren't analysed."""
-    wide = "memref<8x128xf32, #tpu.memory_space<hbm>>"
-    body = f"""%s = tpu.sem_alloc : {SEM}
-      %o = tpu.memref_slice %out[%i0, %c0] : {HBM} -> {wide}
-      tpu.enqueue_dma source(%in : {VMEM}) target(%o : {wide}) target_semaphore(%s : {SEM})
-      tpu.wait_dma source(%in : {VMEM}) target(%o : {wide}) target_semaphore(%s : {SEM}) {{wait_target = true}}
+ROWS = HBM.replace("64x", "8x")
+
+
+def copy_out(row: str, name: str = "o") -> str:
+    """Copies the input's block to eight rows of an output in HBM, from `row` on, and waits."""
+    return f"""%sem_{name} = tpu.sem_alloc : {SEM}
+      %{name} = tpu.memref_slice %out[{row}, %c0] : {HBM} -> {ROWS}
+      tpu.enqueue_dma source(%in : {VMEM}) target(%{name} : {ROWS}) target_semaphore(%sem_{name} : {SEM})
+      tpu.wait_dma source(%in : {VMEM}) target(%{name} : {ROWS}) target_semaphore(%sem_{name} : {SEM}) {{
+        wait_target = true}}
       """
-    judgement = judged(Source(body, output=HBM, blocked_output=False))
+
+
+def copy_in(row: str) -> str:
+    """Copies eight rows of an output in HBM to scratch, and waits."""
+    return f"""%sem = tpu.sem_alloc : {SEM}
+      %r = tpu.memref_slice %out[{row}, %c0] : {HBM} -> {ROWS}
+      tpu.enqueue_dma source(%r : {ROWS}) target(%s0 : {VMEM}) target_semaphore(%sem : {SEM})
+      tpu.wait_dma source(%r : {ROWS}) target(%s0 : {VMEM}) target_semaphore(%sem : {SEM}) {{wait_target = true}}
+      """
+
+
+OWN_ROW = "%c8 = arith.constant 8 : i32\n%own = arith.muli %i0, %c8 : i32\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        OWN_ROW + copy_out("%own"),
+        OWN_ROW + copy_in("%own") + copy_out("%own"),
+        f"%z = arith.index_cast %i0 : i32 to index\n%row = memref.load %t0[%z] : {TABLE}\n" + copy_out("%row"),
+        f"%n = memref.load %t0[%zero] : {TABLE}\n%b = arith.cmpi sgt, %n, %c1 : i32\n" + when("%b", copy_out("%c0")),
+        is_first(0) + when("%first0", copy_out("%c0")),
+    ],
+)
+def test_output_written_by_copies_is_taken_on_trust(body: str) -> None:
+    """An output in HBM is written where the kernel says: without a certain race that is the author's business."""
+    judgement = judged(Source(body, output=HBM, blocked_output=False, prefetch=(TABLE,), scratch=(VMEM,)))
     assert judgement.objections == ()
     assert [a.claim for a in judgement.assumptions] == [
         "that no two cores touch the same place of output 0, which the kernel writes itself"
     ]
+
+
+TWO_STEPS = "parallel dimension 0 is a race: steps (0, 0) and (1, 0) write overlapping places of output 0"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (copy_out("%c0"), TWO_STEPS),
+        (copy_out("%i1"), TWO_STEPS),
+        (copy_out("%i0"), TWO_STEPS),
+        (is_first(1) + when("%first1", copy_out("%c0")), TWO_STEPS),
+        (copy_in("%c0") + copy_out("%c0"), TWO_STEPS),
+        (
+            OWN_ROW + copy_in("%c0") + copy_out("%own"),
+            "step (1, 0) reads a place of output 0 that step (0, 0) writes",
+        ),
+        (
+            is_first(0) + when("%first0", copy_out("%c0")) + copy_in("%c0"),
+            "step (1, 0) reads a place of output 0 that step (0, 0) writes",
+        ),
+    ],
+)
+def test_race_through_an_output_in_hbm(body: str, told: str) -> None:
+    """Copies of two steps to one place, or from a place that another step writes, are a race whoever promised."""
+    source = Source(body, output=HBM, blocked_output=False, scratch=(VMEM,))
+    assert reasons(source) == [(told, True)]
 
 
 ALIAS = """, output_operand_aliases = [#stablehlo.output_operand_alias<

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 import time
 from pathlib import Path
 
 import hypothesis.strategies as st
-from hypothesis import given
+from hypothesis import given, settings
 from jaxlib.mosaic.python import tpu
 
 from mosaic_grid import symbolic as sym
@@ -87,6 +88,8 @@ def expressions(draw: st.DrawFn) -> sym.Expr:
         "least": sym.minimum(i, k),
         "greatest": sym.maximum(i, j, k),
         "absolute": sym.absolute(sym.sub(i, j)),
+        "machine sum": sym.wrap(sym.add(sym.mul(i, sym.constant(3)), j), 3, draw(st.booleans())),
+        "cast": sym.wrap(sym.sub(i, sym.mul(j, k)), 2, draw(st.booleans()), cast=True),
         "choice": sym.select(sym.comparison("<", i, k), j, i),
         "choice of both": sym.select(
             sym.disjunction(sym.comparison("==", i, k), sym.negation(sym.comparison("!=", j, k))), j, k
@@ -131,6 +134,65 @@ def test_collisions_are_those_of_brute_force(
             assert (first, second) in hits
             at = dict(zip(INDICES, first, strict=True))
             assert block == tuple(sym.value_of(index, at) for index in one.indices)
+        case Undecided(reason):
+            raise AssertionError(reason)
+
+
+DYNAMIC = tuple(grid_index(axis, None) for axis in range(2))
+STEPS = tuple(sym.parameter(f"num_programs({axis})", sym.Range(1, 2**31 - 1)) for axis in range(2))
+
+
+@st.composite
+def dynamic_maps(draw: st.DrawFn) -> sym.Expr:
+    """Sums of an i32 that wrap in enormous grids, some of them counted from the end, some cut to few bits."""
+    i, j = (draw(st.sampled_from([index, sym.sub(n, index)])) for index, n in zip(DYNAMIC, STEPS, strict=True))
+    a, b, c = (sym.constant(draw(st.integers(low, 3))) for low in (0, -1, -2))
+    total = sym.wrap(sym.add(sym.mul(i, a), sym.mul(j, b), c), 32, True)
+    kept = sym.comparison("<", sym.wrap(sym.mul(j, sym.constant(3)), 32, True), sym.constant(draw(st.integers(0, 9))))
+    forms = (total, sym.mod(total, sym.constant(4)), sym.wrap(total, 3, True, cast=True), sym.select(kept, total, j))
+    return draw(st.sampled_from(forms))
+
+
+@settings(max_examples=40)
+@given(st.lists(dynamic_maps(), min_size=1, max_size=2), st.sampled_from([(0,), (1,), (0, 1)]))
+def test_collisions_of_dynamic_dimensions(maps: list[sym.Expr], axes: tuple[int, ...]) -> None:
+    """A witness holds when it is evaluated; without one, no small grid has any."""
+    blocks = window(tuple(maps), (1,) * len(maps), False)
+
+    def at(step: tuple[int, ...], bounds: tuple[int, ...]) -> tuple[int, ...]:
+        point = dict(zip((*DYNAMIC, *STEPS), (*step, *bounds), strict=True))
+        return tuple(sym.value_of(index, point) for index in maps)
+
+    def hits(bounds: tuple[int, ...]) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+        steps = list(itertools.product(*map(range, bounds)))
+        apart = [(p, q) for p, q in itertools.product(steps, steps) if any(p[a] != q[a] for a in axes)]
+        return {(p, q) for p, q in apart if at(p, bounds) == at(q, bounds)}
+
+    match collide((None, None), blocks, blocks, axes):
+        case Apart():
+            assert not any(hits(bounds) for bounds in itertools.product(range(1, 5), range(1, 5)))
+        case Collision(first, second, block):
+            assert any(first[axis] != second[axis] for axis in axes)
+            # the bounds of the witness aren't told: some above its steps, alike in both dimensions
+            larger = ((n, n) for n in range(max(*first, *second) + 1, 64))
+            assert any(at(first, bounds) == at(second, bounds) == block for bounds in larger)
+        case Undecided(reason):
+            assert reason == "takes too long to analyse"
+
+
+@given(st.lists(expressions(), min_size=1, max_size=2), expressions(), expressions())
+def test_guarded_accesses(maps: list[sym.Expr], one: sym.Expr, other: sym.Expr) -> None:
+    """Steps at which a guard doesn't hold touch nothing."""
+    guards = [sym.comparison(">", guard, sym.constant(0)) for guard in (one, other)]
+    blocks = [dataclasses.replace(window(tuple(maps), (1,) * len(maps), False), guards=(guard,)) for guard in guards]
+    steps = list(itertools.product(*(range(bound) for bound in BOUNDS)))
+    running = [[s for s in steps if sym.value_of(g, dict(zip(INDICES, s, strict=True)))] for g in guards]
+    hits = {(p, q) for p, q in itertools.product(*running) if p != q and touched(blocks[0], p) == touched(blocks[1], q)}
+    match collide(BOUNDS, blocks[0], blocks[1], (0, 1)):
+        case Apart():
+            assert not hits
+        case Collision(first, second, _):
+            assert (first, second) in hits
         case Undecided(reason):
             raise AssertionError(reason)
 

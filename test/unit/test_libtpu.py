@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -70,7 +71,7 @@ def compiled(program: bytes, target: str = "v5p") -> ProgramReport:
 
 def lines(report: ProgramReport) -> list[str]:
     """Its lines without the bundles, which the next libtpu may count differently."""
-    return [report_line(launch).rpartition(", ")[0] for launch in report.launches]
+    return [re.sub(r", \d+ bundles", "", report_line(launch)) for launch in report.launches]
 
 
 TWO = functools.partial(copy_kernel, ("parallel", "arbitrary"))
@@ -169,16 +170,40 @@ def test_equal_launch_is_merged() -> None:
 
 @pytest.mark.libtpu
 def test_branches_of_a_case() -> None:
-    """Kernels of one name in the two branches of a `stablehlo.case` are told apart."""
+    """Kernels of one name in the two branches of a `stablehlo.case` say in which they are."""
     import jax
     import jax.numpy as jnp
 
     program = lowered(lambda n, x: jax.lax.cond(n > 3, TWO(), ONE(), x), array((), jnp.int32))
     # Branch 0 of the case is the one for false.
-    assert lines(compiled(program)) == [
-        "double: v5p: compiles, cores used: 1 of 2",
-        "double: v5p: compiles, cores used: 2 of 2",
+    report = compiled(program)
+    assert lines(report) == [
+        "double: v5p: compiles, cores used: 1 of 2 (branch 0 of 2)",
+        "double: v5p: compiles, cores used: 2 of 2 (branch 1 of 2)",
     ]
+    (said,) = json.loads(report_json([report]))["programs"]
+    assert [launch["branch"] for launch in said["launches"]] == ["branch 0 of 2", "branch 1 of 2"]
+
+
+@pytest.mark.libtpu
+def test_branch_of_a_launch_that_fails() -> None:
+    """A refusal says its branch too, and a launch beside it that is in none says nothing of branches."""
+    import jax
+    import jax.numpy as jnp
+
+    program = lowered(
+        lambda n, x: ONE("before")(jax.lax.cond(n > 3, TOO_MANY("many"), ONE("one"), x)), array((), jnp.int32)
+    )
+    texts = {launch.kernel: report_line(launch) for launch in compiled(program).launches}
+    assert texts["many"] == f"many: v5p: does not compile: {TOO_MANY_SAYS} (branch 1 of 2)"
+    assert texts["one"].endswith(" (branch 0 of 2)")
+    assert "branch" not in texts["before"]
+
+
+def test_plain_line() -> None:
+    """The line of a launch outside of branches, to the letter."""
+    report = LaunchReport(V5P, Status.COMPILES, "double", 0, "double.1", 2, 121)
+    assert report_line(report) == "double: v5p: compiles, cores used: 2 of 2, 121 bundles"
 
 
 @pytest.mark.libtpu
@@ -425,6 +450,7 @@ def test_json() -> None:
             {
                 "kernel": "f",
                 "launch": 0,
+                "branch": None,
                 "instruction": "f.1",
                 "status": "compiles",
                 "cores_used": 2,

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,71 @@ def test_interrupt(tmp_path: Path) -> None:
         tool.send_signal(signal.SIGINT)
         out, err = tool.communicate(timeout=60)
     assert (tool.returncode, out, err) == (130, b"", b"")
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    listed = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for file in listed for child in file.read_text().split()]
+
+
+def wait_for(condition: Callable[[], object]) -> bool:
+    """Whether it came true in a minute."""
+    end = time.monotonic() + 60
+    while not (true := condition()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return bool(true)
+
+
+def ended(pid: int) -> bool:
+    """Whether a process runs no more; one that nobody has waited for yet doesn't run either."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has ended")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_nothing_is_left_running(number: signal.Signals, tmp_path: Path) -> None:
+    """Whatever ends the tool ends the process that works for it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    tool = subprocess.Popen([*COMMAND, str(pipe)], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with pipe.open("wb"):
+        (child,) = children_of(tool.pid)
+        tool.send_signal(number)
+        out, err = tool.communicate(timeout=60)
+        assert wait_for(lambda: ended(child))
+    assert tool.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    assert (out, err) == (b"", b"")
+
+
+@pytest.mark.libtpu
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has ended")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
+def test_a_compilation_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
+    """Neither the compiler nor its files outlive the tool, and nothing is printed."""
+    tool = subprocess.Popen(
+        [*COMMAND, str(DOUBLE), "--compile=v5p,v5e"],
+        env={**ENVIRONMENT, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert wait_for(lambda: any(children_of(child) for child in children_of(tool.pid)))
+    (child,) = children_of(tool.pid)
+    compilers = children_of(child)
+    tool.send_signal(number)
+    assert tool.communicate(timeout=60) == (b"", b"")
+    assert wait_for(lambda: all(map(ended, (child, *compilers))))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_run_as_a_module() -> None:
+    """`python -m mosaic_grid` is the tool."""
+    command = [sys.executable, "-P", "-m", "mosaic_grid", "--list-passes"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (done.returncode, "partition-cores" in done.stdout, done.stderr) == (0, True, "")
 
 
 def test_ascii_terminal() -> None:

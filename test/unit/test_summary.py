@@ -22,6 +22,7 @@ from mosaic_grid.targets import Target, parse_target
 
 DYNAMIC = -(2**63)
 V5P = parse_target("v5p")
+RACE = "parallel dimension 0 is a race: steps (0, 0) and (1, 0) write the same block (0, 0) of output 0"
 
 KERNEL = """
   module @double attributes {{stable_mosaic.version = 18 : i64}} {{
@@ -56,7 +57,9 @@ KERNEL = """
     }}
   }}"""
 
-CALL = """stablehlo.custom_call @tpu_custom_call({operands}) {{backend_config = "", mosaic.kernel = @double,
+CALL = """stablehlo.custom_call @tpu_custom_call({operands}) {{
+    backend_config = "{{\\22custom_call_config\\22: {{}}}}",
+    mosaic.kernel = @double,
     output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = {alias},
                               operand_tuple_indices = []>]}}
     : ({types}tensor<16xi32>, tensor<2048x512xf32>, tensor<1x128xbf16>) -> tensor<2048x512xf32> loc({place})"""
@@ -106,8 +109,8 @@ def test_plain() -> None:
     """Everything there is to say of a launch, a line each."""
     assert (
         render_plain(summarize(dynamic_program(), V5P))
-        == """\
-kernel double: TensorCore, serialization version 18
+        == f"""\
+kernel 'double': TensorCore, serialization version 18
   from kernel.py:31:12
   launched at model.py:7:3
   grid: (?, 4)
@@ -122,7 +125,7 @@ kernel double: TensorCore, serialization version 18
   vmem: at least 320.2 KiB of the 64 MiB of a TPU v5p core
   smem: at least 64 B of the 1 MiB of a TPU v5p core
   cores: TPU v5p runs this kernel on 1 of its 2 cores: dimension 0 is parallel but its bound is dynamic
-    partition-cores shares it between the cores
+    partition-cores can't share it: {RACE}
 """
     )
 
@@ -135,20 +138,20 @@ def test_rich() -> None:
     assert (
         "\n".join(lines)
         == """\
-p.mlir: 1 kernel, 1 launch
+p.mlir: 1 kernel, 1 launch, for TPU v5p
 
-double  TensorCore, serialization version 18
+kernel 'double'  TensorCore, serialization version 18
 from      kernel.py:31:12
 launch    at model.py:7:3
 grid      (?, 4)
-          i, parallel, dynamic: min(7, m), in [-2147483648, 7]
-          j, arbitrary, 4 steps
-in 0      x_ref  f32[128,128]       (table[i], j)
+          dimension 0: i, parallel, dynamic: min(7, m), in [-2147483648, 7]
+          dimension 1: j, arbitrary, 4 steps
+in 0      x_ref  f32[128,128]       (i, j) -> (table[i], j)
                  of f32[2048,512]   vmem, 2 buffers
-in 1      bias   bf16[1,128]        (0, 0)
+in 1      bias   bf16[1,128]        (i, j) -> (0, 0)
                  seen as bf16[128]  vmem, 1 buffer
                  of bf16[1,128]
-out 0     o_ref  f32[128,128]       (i // 4, j)
+out 0     o_ref  f32[128,128]       (i, j) -> (i // 4, j)
                  of f32[2048,512]   vmem, 2 buffers, in place of in 0
 prefetch  table  i32[16]            smem
 scratch   acc    f32[128,128]       vmem
@@ -157,7 +160,8 @@ vmem      at least 320.2 KiB of the 64 MiB of a TPU v5p core
 smem      at least 64 B of the 1 MiB of a TPU v5p core
 cores     TPU v5p runs this kernel on 1 of its 2 cores: dimension 0 is parallel
           but its bound is dynamic
-          partition-cores shares it between the cores"""
+          partition-cores can't share it: parallel dimension 0 is a race: steps
+          (0, 0) and (1, 0) write the same block (0, 0) of output 0"""
     )
 
 
@@ -168,7 +172,7 @@ def test_launches_that_look_alike_are_one() -> None:
     assert launch.launches == 3
     assert "  launched 3 times, first at model.py:7:3\n  grid: (16, 4), 64 steps\n" in text
     assert "runs this kernel on 2 of its 2 cores: dimension 0 is parallel\n" in text
-    assert text.count("kernel double") == 1
+    assert text.count("kernel 'double'") == 1
 
 
 def test_bounds_of_launches_that_look_alike() -> None:
@@ -229,7 +233,7 @@ def test_sparse_core_kernel() -> None:
     text = KERNEL.format(semantics="core_parallel", bound=4).replace("core_type<tc>", "core_type<sc_vector_subcore>")
     summary = summarize(parse(text), V5P)
     plain = render_plain(summary)
-    assert plain.startswith("kernel double: SparseCore (sc_vector_subcore), serialization version 18\n")
+    assert plain.startswith("kernel 'double': SparseCore (sc_vector_subcore), serialization version 18\n")
     assert plain.endswith(
         "  vmem: at least 320.2 KiB\n  smem: at least 64 B\n  cores: SparseCores run this kernel, no TensorCore does\n"
     )
@@ -289,7 +293,7 @@ def test_warning() -> None:
         "model.py:7:3: warning: parallel dimension 0 has a dynamic bound: TPU v5p runs this kernel on 1 of its 2 cores "
         "[idle-cores]",
         "model.py:5:9: note: the bound is min(7, m), in [-2147483648, 7]",
-        "note: partition-cores shares it between the cores; or make the bound static",
+        f"note: partition-cores can't share it: {RACE}",
     ]
 
 
@@ -334,11 +338,11 @@ def test_fallback() -> None:
       {kernel}
     }}""")
     first, second = summarize(program, V5P).launches
-    assert (first.fallback, second.fallback) == (True, False)
+    assert (first.fallback, second.fallback) == ("the fallback of a launch that runs on every core", "")
     assert idle_cores_warning(first, V5P) is None
     text = render_plain(summarize(program, V5P))
-    assert "  launched at model.py:7:3, branch 0 of 2 of a stablehlo.case\n" in text
-    assert "kernel double (@shared): " in text
+    assert "  launched at model.py:7:3, branch 0 of 2\n" in text
+    assert "kernel 'double' (@shared): " in text
     assert "its bound is dynamic\n    the fallback of a launch that runs on every core\n" in text
 
 
@@ -348,7 +352,11 @@ def grid(*dimensions: tuple[int | None, Semantics]) -> tuple[DimensionSummary, .
 
 
 PARALLEL, ARBITRARY, CORE_PARALLEL = Semantics.PARALLEL, Semantics.ARBITRARY, Semantics.CORE_PARALLEL
-SHARES = "partition-cores shares it between the cores"
+
+
+def waiting(used: int | None, available: int, reason: str) -> Cores:
+    """Cores of which a pass may make more."""
+    return Cores(used, available, reason, waits=True)
 
 
 @pytest.mark.parametrize(
@@ -357,14 +365,13 @@ SHARES = "partition-cores shares it between the cores"
         ([(16, PARALLEL), (4, ARBITRARY)], 2, Cores(2, 2, "dimension 0 is parallel")),
         ([(None, PARALLEL), (4, PARALLEL)], 2, Cores(2, 2, "dimension 1 is parallel")),
         ([(8, PARALLEL), (4, PARALLEL)], 2, Cores(2, 2, "dimensions 0 and 1 are parallel")),
-        ([(2, CORE_PARALLEL), (None, ARBITRARY)], 2, Cores(2, 2, "dimension 0 is parallel")),
-        ([(None, PARALLEL)], 2, Cores(1, 2, "dimension 0 is parallel but its bound is dynamic", SHARES)),
+        ([(2, CORE_PARALLEL), (None, ARBITRARY)], 2, Cores(2, 2, "dimension 0 is core_parallel")),
+        ([(8, PARALLEL), (2, CORE_PARALLEL)], 2, Cores(2, 2, "dimension 1 is core_parallel")),
+        ([(None, PARALLEL)], 2, waiting(1, 2, "dimension 0 is parallel but its bound is dynamic")),
         (
             [(None, PARALLEL), (None, PARALLEL)],
             2,
-            Cores(
-                1, 2, "dimensions 0 and 1 are parallel but their bounds are dynamic", SHARES.replace(" it ", " them ")
-            ),
+            waiting(1, 2, "dimensions 0 and 1 are parallel but their bounds are dynamic"),
         ),
         ([(1, PARALLEL), (4, ARBITRARY)], 2, Cores(1, 2, "dimension 0 is parallel but has one step")),
         ([], 2, Cores(1, 2, "it has no grid")),
@@ -379,22 +386,20 @@ SHARES = "partition-cores shares it between the cores"
             ),
         ),
         ([(None, PARALLEL)], 1, Cores(1, 1, "")),
-        (
-            [(3, CORE_PARALLEL)],
-            2,
-            Cores(
-                None,
-                2,
-                "core_parallel dimension 0 has bound 3, which must be 2 for 2 cores",
-                "partition-cores makes it fit",
-            ),
+        *(
+            ([(n, CORE_PARALLEL)], 2, waiting(None, 2, f"core_parallel dimension 0 has bound {n}, {must}"))
+            for n, must in ((1, "which must be 2 for 2 cores"), (3, "which must be 2 for 2 cores"))
         ),
-        ([(1, CORE_PARALLEL)], 2, Cores(None, 2, "core_parallel dimension 0 has bound 1, which must be 2 for 2 cores")),
-        ([(2, CORE_PARALLEL)], 1, Cores(None, 1, "core_parallel dimension 0 has bound 2, which must be 1 for 1 core")),
         (
-            [(None, CORE_PARALLEL)],
+            [(2, CORE_PARALLEL)],
+            1,
+            waiting(None, 1, "core_parallel dimension 0 has bound 2, which must be 1 for 1 core"),
+        ),
+        ([(None, CORE_PARALLEL)], 2, waiting(None, 2, "core_parallel dimension 0 has a dynamic bound")),
+        (
+            [(2, CORE_PARALLEL), (2, CORE_PARALLEL)],
             2,
-            Cores(None, 2, "core_parallel dimension 0 has a dynamic bound", "partition-cores makes it static"),
+            waiting(None, 2, "dimensions 0 and 1 are core_parallel, and only one may be"),
         ),
     ],
 )
@@ -460,7 +465,7 @@ def test_print_summary_plain() -> None:
     out = io.StringIO()
     print_summary(dynamic_program().module, Request(), "p.mlir", out)
     text = out.getvalue()
-    assert text.startswith("program p.mlir: 1 kernel, 1 launch\n\nkernel double: ")
+    assert text.startswith("program p.mlir: 1 kernel, 1 launch, for TPU v5p\n\nkernel 'double': ")
     assert "\n\nmodel.py:7:3: warning: parallel dimension 0 has a dynamic bound: " in text
 
 
@@ -470,3 +475,13 @@ def test_print_summary_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(out, "isatty", lambda: True)
     print_summary(dynamic_program().module, Request(), "p.mlir", out)
     assert "in 0      x_ref" in out.getvalue()
+
+
+def test_assumed_target() -> None:
+    """Where nobody names a chip, the heading says for which one the summary is, and how to name another."""
+    out, request = io.StringIO(), Request()
+    request.target = None
+    print_summary(dynamic_program().module, request, "p.mlir", out)
+    heading = "program p.mlir: 1 kernel, 1 launch, for TPU v5p; --target=... for another\n"
+    assert out.getvalue().startswith(heading)
+    assert "TPU v5p runs this kernel on 1 of its 2 cores" in out.getvalue()

@@ -9,7 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mosaic_grid import symbolic as sym
+from mosaic_grid.symbolic.arith import linear_parts
 from mosaic_grid.symbolic.evaluate import wrapped
+from mosaic_grid.symbolic.nodes import Wrap
 from mosaic_grid.symbolic.quotients import truncated_quotient, truncated_remainder
 
 PARAMS = (
@@ -191,3 +193,27 @@ def test_verdicts_are_true(sample: Sample, relation: sym.Relation, k: int) -> No
             assert not BINARY[relation][1](sym.value_of(expr, point), k)
         case sym.Unknown(reason):
             assert str(expr) in reason
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(SAMPLES, st.integers(-(10**30), 10**30)), min_size=1, max_size=3),
+    st.integers(-(10**30), 10**30),
+    st.integers(1, 8),
+    st.booleans(),
+)
+def test_coefficients_are_reduced_to_the_bits_they_are_taken_modulo(
+    terms: list[tuple[Sample, int]], offset: int, bits: int, signed: bool
+) -> None:
+    """A wrapped sum of any coefficients has the value it had, and none is left that is longer than the type."""
+    total = sym.add(sym.constant(offset), *(sym.mul(sym.constant(k), expr) for (expr, _), k in terms))
+    sums = [
+        offset + sum(k * v for (_, k), v in zip(terms, row, strict=True))
+        for row in zip(*(s[1] for s, _ in terms), strict=True)
+    ]
+    held = sym.wrap(total, bits, signed)
+    check((held, tuple(wrapped(v, bits, signed) for v in sums)))
+    if isinstance(held, Wrap):
+        parts, constant = linear_parts(held.inner)
+        half = 2 ** (bits - 1)
+        assert all(-half <= k < half for k in (constant, *(c for _, c in parts)))

@@ -90,6 +90,44 @@ def test_a_wider_wrap_does_not_undo_a_narrower_one() -> None:
     assert sym.value_of(sym.wrap(sym.sub(narrow, c(125)), 4, True), point) == 7
 
 
+def test_a_chain_of_products_stays_short() -> None:
+    """Thousands of products modulo 2**32 leave one coefficient below 2**32, where the exact one has 7000 digits."""
+    expr: sym.Expr = N
+    for _ in range(1500):
+        expr = i32(sym.mul(i32(sym.add(expr, c(3))), c(65537)))
+    # 65537**k = 1 + k*65536  (mod 2**32)
+    assert str(expr).startswith(f"{1 + 1500 * 65536}*n ")
+    assert sym.value_of(expr, {N: -3}) == 3 * sum(1 + k * 65536 for k in range(1, 1500)) % 2**32
+
+
+def test_a_coefficient_is_reduced_only_where_that_helps() -> None:
+    """A sum that fits its type stays as it is, and a coefficient that is -1 modulo 2**bits is -1."""
+    bit = sym.parameter("b", sym.Range(0, 1))
+    unsigned = sym.wrap(sym.mul(c(2**32 - 1), bit), 32, False)
+    assert (str(unsigned), sym.wraps_in(unsigned)) == ("4294967295*b", ())
+    signed = i32(sym.mul(c(2**32 - 1), bit))
+    assert (str(signed), sym.range_of(signed)) == ("-b", sym.Range(-1, 0))
+
+
+def test_what_is_shared_is_not_written_out_without_end() -> None:
+    """Sixty steps that each use the one before twice are built, compared and printed at once, long parts as dots."""
+
+    def doubled() -> sym.Expr:
+        expr: sym.Expr = N
+        for k in range(60):
+            expr = sym.select(sym.comparison("<", expr, c(k)), i32(sym.mul(expr, expr)), i32(sym.mul(c(3), expr)))
+        return expr
+
+    expr = doubled()
+    assert expr.size > 2**60
+    assert len(str(expr)) < 5000
+    assert str(expr).startswith("where(")
+    assert "..." in str(expr)
+    assert hash(expr) == hash(doubled())
+    assert expr != sym.add(expr, c(1))
+    assert sym.leaves_of(expr) == (N,)
+
+
 def test_equal_sums_are_equal_however_they_were_built() -> None:
     """Terms are collected in one order."""
     assert sym.add(P, I) == sym.add(I, P)

@@ -122,3 +122,28 @@ def test_chosen_python_is_taken_or_refused(tmp_path: Path) -> None:
     assert find_python(PYTHON=str(chosen)).stdout == "chosen\n"
     refused = find_python(PYTHON=str(fake_python(tmp_path, "broken", "exit 1")))
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+
+
+def test_checkout_without_an_environment(tmp_path: Path) -> None:
+    """The tool of a checkout says in one line what is missing: a Python, a newer one, or jaxlib in it."""
+
+    def run(python: str) -> str:
+        environment = {"PATH": os.environ["PATH"], "PYTHON": python}
+        command = ["/bin/sh", str(TOOLS / "mosaic-opt"), "--version"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        return done.stderr
+
+    assert "there is no /nonexistent/python: run 'make demo'" in run("/nonexistent/python")
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    assert "has no jaxlib: run 'make demo' first, or 'pip install -e .'" in run(str(bare))
+
+
+def test_make_refuses_a_python_that_is_none() -> None:
+    """A wrong PYTHON is said though the environment is there already."""
+    command = ["make", "--no-print-directory", "-n", "help", "PYTHON=/nonexistent"]
+    done = subprocess.run(command, cwd=TOOLS.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "PYTHON=/nonexistent is not a program that can be run" in done.stderr

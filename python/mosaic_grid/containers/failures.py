@@ -19,6 +19,7 @@ _CLOSED_OP = re.compile(rf'(?<![#!\w.])"?({"|".join(sorted(CLOSED_DIALECTS))})\.
 _NOT_UTF8 = "nanobind::str(): conversion error"
 _NO_FILE = ("-", "")
 _LINES = 8
+_TRUNCATED = "the input may be truncated: nothing follows"
 
 
 class ClosedDialectError(UserError):
@@ -51,12 +52,21 @@ def place(location: ir.Location, name: str) -> Place:
     return found if found.file not in _NO_FILE else Place(name, found.line, found.column)
 
 
+def of_dump(error: UserError, name: str) -> UserError:
+    """The error, in the dump `name`: of what is wrong with a dump, the source it names is not to blame."""
+    if error.place is None or error.place.file == name:
+        return error
+    return UserError(error.message, Place(name), (f"the op came from {error.place}", *error.notes))
+
+
 def user_error(error: ir.MLIRError, name: str, prefix: str = "", text: str = "") -> UserError:
     """The first thing MLIR said, located in the dump `name`, whose text is `text`; `prefix` says what failed."""
     if not error.error_diagnostics:
         return UserError(": ".join(filter(None, [prefix, str(error).strip()])), Place(name))
     first = error.error_diagnostics[0]
     where = place(first.location, name)
+    if where.file != name and not text:
+        where = Place(name)  # damaged bytecode may name anything
     message, *rest = first.message.strip().splitlines()
     if unknown := _NO_DIALECT.match(message):
         return _closed(unknown[1], where) if unknown[1] in CLOSED_DIALECTS else _unknown(unknown[2], unknown[1], where)
@@ -66,7 +76,17 @@ def user_error(error: ir.MLIRError, name: str, prefix: str = "", text: str = "")
     # A message or a note may print the whole op it is about: the first lines tell which it is.
     notes = [_beginning(rest)] if rest else []
     notes += [_beginning(note.message.strip().splitlines()) for note in first.notes if not rest]
-    return UserError(": ".join(filter(None, [prefix, message])), where, notes)
+    notes += [_TRUNCATED] if _is_at_the_end(where, name, text) else []
+    return of_dump(UserError(": ".join(filter(None, [prefix, message])), where, notes), name)
+
+
+def _is_at_the_end(where: Place, name: str, text: str) -> bool:
+    """Whether nothing follows a place in `text`, or only the rest of a last line that is not ended."""
+    if where.file != name or not where.line:
+        return False
+    lines = text.rstrip().split("\n")
+    rest = "\n".join(lines[where.line - 1 :])[max(where.column - 1, 0) :]
+    return "\n" not in rest and (not rest or text[-1:] not in ("\n", "}"))
 
 
 def _beginning(lines: list[str]) -> str:

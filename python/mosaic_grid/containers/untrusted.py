@@ -11,7 +11,7 @@ from mosaic_grid import backend_config, guard
 from mosaic_grid.backend_config import Payload
 from mosaic_grid.containers import bytecode, failures
 from mosaic_grid.errors import Place, UserError
-from mosaic_grid.program import BACKEND_CONFIG, custom_calls
+from mosaic_grid.program import BACKEND_CONFIG, ProgramError, custom_calls
 
 STABLE_MOSAIC = "stable_mosaic."
 """The portable form of kernels is a dialect that exists only in names: no context registers it."""
@@ -20,8 +20,11 @@ STABLE_MOSAIC = "stable_mosaic."
 @contextlib.contextmanager
 def reading(name: str, size: int) -> Iterator[None]:
     """Around unpacking kernels of about `size` bytes: crashes and damaged strings are told as what they are."""
-    with failures.readable_strings(name), guard.reading(name, size):
-        yield
+    try:
+        with failures.readable_strings(name), guard.reading(name, size):
+            yield
+    except ProgramError as error:
+        raise failures.of_dump(error, name) from error
 
 
 def check_kernels(program: ir.Operation, name: str) -> None:
@@ -31,7 +34,10 @@ def check_kernels(program: ir.Operation, name: str) -> None:
     """
     with failures.readable_strings(name):
         places = _packed_kernels(program, name)
-    check_payloads(list(places), list(places.values()))
+    try:
+        check_payloads(list(places), list(places.values()))
+    except UserError as error:
+        raise failures.of_dump(error, name) from None
 
 
 def _packed_kernels(program: ir.Operation, name: str) -> dict[Payload, Place]:
@@ -61,7 +67,7 @@ def check_registered(module: ir.Operation, name: str) -> None:
         if op is None:
             return
         message = f"'{op.name}' is of an unregistered dialect; if that is intended, pass --allow-unregistered-dialect"
-        raise UserError(message, failures.place(op.location, name))
+        raise failures.of_dump(UserError(message, failures.place(op.location, name)), name)
 
 
 def first_unregistered_op(module: ir.Operation) -> ir.Operation | None:

@@ -7,26 +7,32 @@ only adds collisions: none found is a proof, one found is then a possibility.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import islpy as isl
 
 from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.isl_maps import Functions, NotAffineError
-from mosaic_grid.dataflow.scalars import GRID_INDEX
+from mosaic_grid.dataflow.isl_maps import Functions
 
 _EFFORT = 300_000
 """How many of isl's operations one question may take; a real kernel's takes a few thousand."""
 
+_BOUNDS = (*range(2, 17), 32, 64, 128, 256, 1024, 4096, 65536, 1 << 20)
+"""The numbers of steps of the dynamic dimensions that a collision is looked for with."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """The blocks that a window shows: in each dimension elements from `index * stride` on, `size` of them."""
+    """What each step shows or touches: in each dimension elements from `index * stride + offset` on, `size` of them.
+
+    Steps where one of the truth values `guards` is 0 touch nothing.
+    """
 
     indices: tuple[sym.Expr, ...]
     strides: tuple[int, ...]
     sizes: tuple[int, ...]
     offsets: tuple[int, ...]
+    guards: tuple[sym.Expr, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,41 +70,53 @@ def collide(bounds: Bounds, one: Blocks, other: Blocks, axes: Sequence[int], sam
     `bounds` are the grid's, None for a dynamic one, which may be anything from 0 on. In the dimensions `same` the two
     steps are equal. `one` and `other` are windows on the same array.
     """
+    answer = _bounded(bounds, one, other, axes, same, exact=False)
+    if not isinstance(answer, Apart) or not answer.unless:
+        return answer
+    exactly = _bounded(bounds, one, other, axes, same, exact=True)
+    # a dynamic dimension of billions of steps is nobody's: its windows leave the array before they meet again
+    realistic = isinstance(exactly, Collision) and None not in bounds
+    return exactly if isinstance(exactly, Apart) or realistic else answer
+
+
+def _bounded(
+    bounds: Bounds, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int], exact: bool
+) -> Answer:
     context = isl.Context()
     context.set_max_operations(_EFFORT)
     try:
-        return _collide(context, bounds, one, other, axes, same)
+        return _collide(Functions(context, bounds, exact), one, other, axes, same)
     except isl.Error:
         return Undecided("takes too long to analyse")
 
 
-def _collide(
-    context: isl.Context, bounds: Bounds, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int]
-) -> Answer:
-    functions = Functions(context, bounds)
+def _collide(functions: Functions, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int]) -> Answer:
     if len(one.indices) != len(other.indices):
         return Undecided("has two shapes")
-    touching = isl.Map.from_domain_and_range(functions.steps, functions.steps)
-    dropped: sym.Expr | None = None
+    dropped = next((g for g in (*one.guards, *other.guards) if not functions.is_affine(g)), None)
+    touching = isl.Map.from_domain_and_range(_steps(functions, one), _steps(functions, other))
     for axis, (a, b) in enumerate(zip(one.indices, other.indices, strict=True)):
-        wrapped = functions.wraps
-        try:
+        opaque = next((expr for expr in (a, b) if not functions.is_affine(expr)), None)
+        if opaque is None:
             touching = touching.intersect(_touching(functions, axis, a, b, one, other))
-        except NotAffineError:
-            functions.wraps = wrapped
-            dropped = a if _is_opaque(functions, a) else b
+        dropped = opaque or dropped
     for axis in same:
         touching = touching.equate(isl.dim_type.in_, axis, isl.dim_type.out, axis)
-    symmetric = one == other
-    for pairs in _differing(touching, axes, symmetric):
+    for pairs in _differing(touching, axes, symmetric=one == other):
         if pairs.is_empty():
             continue
         if dropped is not None:
             return Undecided(f"depends on {dropped}{', which is read at run time' if _reads(dropped) else ''}")
-        if functions.wraps:
-            return Undecided("may wrap around")
-        return _witness(pairs, len(bounds), one)
-    return Apart("no sum in its index map wraps around" if functions.wraps else "")
+        return _witness(functions, pairs, one)
+    return Apart(" and ".join(f"no {event}" for event in sorted(functions.unless)))
+
+
+def _steps(functions: Functions, blocks: Blocks) -> isl.Set:
+    """The steps at which the guards that are understood hold."""
+    steps = functions.steps
+    for guard in filter(functions.is_affine, blocks.guards):
+        steps = steps.intersect(functions.of(guard).non_zero_set())
+    return steps
 
 
 def _touching(functions: Functions, axis: int, a: sym.Expr, b: sym.Expr, one: Blocks, other: Blocks) -> isl.Map:
@@ -124,27 +142,32 @@ def _differing(pairs: isl.Map, axes: Sequence[int], symmetric: bool) -> Iterator
             yield pairs.order_gt(isl.dim_type.in_, axis, isl.dim_type.out, axis)
 
 
-def _witness(pairs: isl.Map, rank: int, one: Blocks) -> Collision:
-    """The first pair of steps, with the smallest bounds that have it."""
+def _witness(functions: Functions, pairs: isl.Map, one: Blocks) -> Collision:
+    """The first pair of steps, dynamic bounds as small as possible, all alike if they can be."""
     points = pairs.wrap().flatten()
-    parameters = points.dim(isl.dim_type.param)
-    points = points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, parameters)
-    point = points.lexmin().sample_point()
-    values = [point.get_coordinate_val(isl.dim_type.set, parameters + i).to_python() for i in range(2 * rank)]
-    first, second = tuple(values[:rank]), tuple(values[rank:])
-    return Collision(first, second, tuple(_at(index, first) for index in one.indices))
+    dynamic = points.dim(isl.dim_type.param)
+    found = next((few for few in _few_steps(points, dynamic) if not few.is_empty()), None)
+    # isl's least pair over all bounds at once may take it hours
+    points = points if found is None else found.lexmin()
+    point = points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, dynamic).sample_point()
+    rank = pairs.dim(isl.dim_type.in_)
+    values = [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(dynamic + 2 * rank)]
+    first, second = tuple(values[dynamic : dynamic + rank]), tuple(values[dynamic + rank :])
+    at = {name: (values if kind == isl.dim_type.param else first)[k] for name, (kind, k) in functions.places.items()}
+    return Collision(first, second, tuple(_at(index, at) for index in one.indices))
 
 
-def _at(index: sym.Expr, step: Sequence[int]) -> int:
-    return sym.value_of(index, {leaf: step[int(leaf.text.removeprefix(GRID_INDEX))] for leaf in sym.leaves_of(index)})
+def _few_steps(points: isl.Set, dynamic: int) -> Iterator[isl.Set]:
+    """The points with all of the dynamic bounds alike, smaller ones first."""
+    for steps in _BOUNDS if dynamic else (0,):
+        few = points
+        for axis in range(dynamic):
+            few = few.fix_val(isl.dim_type.param, axis, isl.Val.int_from_si(points.get_ctx(), steps))
+        yield few
 
 
-def _is_opaque(functions: Functions, expr: sym.Expr) -> bool:
-    try:
-        functions.of(expr)
-    except NotAffineError:
-        return True
-    return False
+def _at(index: sym.Expr, values: Mapping[str, int]) -> int:
+    return sym.value_of(index, {leaf: values[leaf.text] for leaf in sym.leaves_of(index)})
 
 
 def _reads(expr: sym.Expr) -> bool:

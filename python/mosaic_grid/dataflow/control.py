@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import re
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -13,6 +13,10 @@ from mosaic_grid.ir_types import Argument, Value
 # custom calls that return their operand, when the types agree
 _SHARDINGS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint"})
 _SDY_IDENTITIES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
+# a dialect's own attributes, whose parts only their text shows
+_OPAQUE = (ir.Attribute, ir.OpaqueAttr)
+# as MLIR writes a symbol, bare or quoted, wherever there is an `@`
+_SYMBOL = re.compile(r'@(?=(?:"([^"]*)"|([\w$.]+)))')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +48,9 @@ def functions_of(program: ir.Operation) -> dict[str, Function]:
         if op.name == "func.call":
             calls.setdefault(ir.FlatSymbolRefAttr(op.attributes["callee"]).value, []).append(op)
         elif not op.name.startswith("stablehlo.") or op.name in ("stablehlo.composite", "stablehlo.custom_call"):
-            named.update(_symbols_in(op))
+            attributes = op.attributes
+            for name in attributes:
+                _add_symbols(attributes[name], named)
         return ir.WalkResult.ADVANCE
 
     program.walk(visit, ir.WalkOrder.PRE_ORDER)
@@ -62,11 +68,22 @@ def _is_private(op: ir.Operation) -> bool:
     return name in op.attributes and ir.StringAttr(op.attributes[name]).value == "private"
 
 
-def _symbols_in(op: ir.Operation) -> Iterator[str]:
-    for name in op.attributes:
-        attribute = op.attributes[name]
-        nested = list(attribute) if isinstance(attribute, ir.ArrayAttr) else [attribute]
-        yield from (a.value for a in nested if isinstance(a, ir.FlatSymbolRefAttr))
+def _add_symbols(attribute: ir.Attribute, named: set[str]) -> None:
+    """Adds every symbol the attribute names, however deep: one too many costs precision, one too few the truth."""
+    kind = type(attribute)
+    if kind is ir.FlatSymbolRefAttr:
+        named.add(ir.FlatSymbolRefAttr(attribute).value)
+    elif kind is ir.SymbolRefAttr:
+        named.update(ir.SymbolRefAttr(attribute).value)
+    elif kind is ir.ArrayAttr:
+        for part in ir.ArrayAttr(attribute):
+            _add_symbols(part, named)
+    elif kind is ir.DictAttr:
+        parts = ir.DictAttr(attribute)
+        for k in range(len(parts)):
+            _add_symbols(parts[k].attr, named)
+    elif kind in _OPAQUE:
+        named.update(quoted or bare for quoted, bare in _SYMBOL.findall(str(attribute)))
 
 
 def defining(value: Value) -> tuple[ir.Operation, int]:

@@ -17,6 +17,9 @@ from mosaic_grid.symbolic.nodes import Compare
 Args = Sequence[sym.Expr]
 Rule = Callable[[ir.Operation, IntType, Args], sym.Expr | None]
 
+# a mask of more runs of ones than this makes an expression that says nothing
+_MOST_RUNS = 3
+
 # arith.cmpi's predicates in the order of their numbers: relation, and whether it is about unsigned values
 _PREDICATES: tuple[tuple[sym.Relation, bool], ...] = (
     ("==", False),
@@ -57,10 +60,16 @@ def _constant(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
 
 
 def _add(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    if kind.is_bool:
+        # modulo 2
+        return sym.comparison("!=", *args)
     return _fitted(kind, sym.add(*args))
 
 
 def _subtract(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    if kind.is_bool:
+        # modulo 2
+        return sym.comparison("!=", *args)
     match args:
         case [Compare(">", x, sym.Const(0)), Compare("<", y, sym.Const(0))] if x == y:
             # (x > 0) - (x < 0) = sign(x), as JAX writes it
@@ -69,7 +78,7 @@ def _subtract(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
 
 
 def _multiply(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
-    return _fitted(kind, sym.mul(*args))
+    return sym.conjunction(*args) if kind.is_bool else _fitted(kind, sym.mul(*args))
 
 
 def _divide(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
@@ -134,27 +143,46 @@ def _compare(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
 
 
 def _and(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
-    if kind.is_bool:
-        return sym.conjunction(*args)
-    for a, mask in (args, args[::-1]):
-        low = sym.constant_of(mask)
-        if low is not None and low >= 0 and low & (low + 1) == 0:
-            # a & (2**k - 1) = a mod 2**k, in two's complement too
-            return sym.mod(a, sym.constant(low + 1))
-    return None
+    return sym.conjunction(*args) if kind.is_bool else _common_bits(*args)
 
 
 def _or(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
-    return sym.disjunction(*args) if kind.is_bool else None
+    if kind.is_bool:
+        return sym.disjunction(*args)
+    common = _common_bits(*args)
+    # a | b = a + b - (a & b)
+    return None if common is None else sym.sub(sym.add(*args), common)
 
 
 def _xor(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
     if kind.is_bool:
         return sym.comparison("!=", *args)
-    if sym.constant_of(args[1]) == -1:
-        # a ^ -1 = ~a = -1 - a
-        return sym.sub(sym.constant(-1), args[0])
-    return None
+    common = _common_bits(*args)
+    # a ^ b = a + b - 2*(a & b)
+    return None if common is None else sym.sub(sym.add(*args), sym.mul(sym.constant(2), common))
+
+
+def _common_bits(a: sym.Expr, b: sym.Expr) -> sym.Expr | None:
+    """`a & b` where one is a constant whose bits form few runs; true of negative numbers in two's complement too."""
+    mask = sym.constant_of(b)
+    if mask is None:
+        a, b, mask = b, a, sym.constant_of(a)
+    if mask is None:
+        return None
+    if mask < 0:
+        # a & b = a - (a & ~b)
+        rest = _common_bits(a, sym.constant(~mask))
+        return None if rest is None else sym.sub(a, rest)
+    total = sym.constant(0)
+    for _ in range(_MOST_RUNS):
+        if mask == 0:
+            return total
+        low = mask & -mask
+        high = (mask + low) & -(mask + low)
+        # the bits of a from low = 2**l to below high = 2**h: low * (a // low % (high / low))
+        run = sym.mod(sym.floordiv(a, sym.constant(low)), sym.constant(high // low))
+        total, mask = sym.add(total, sym.mul(sym.constant(low), run)), mask & ~(high - 1)
+    return None if mask else total
 
 
 def _shift_left(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
@@ -185,6 +213,11 @@ def _cast(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr:
     return sym.mod(args[0], sym.constant(2)) if kind.is_bool else sym.wrap(args[0], kind.bits, kind.signed, cast=True)
 
 
+def _cast_index(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    signed = _extend_signed(op, kind, args)
+    return None if signed is None else _cast(op, kind, [signed])
+
+
 def _extend_signed(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
     operand = scalar_type(op.operands[0].type)
     # the sign of a true i1 is its only bit: -1
@@ -211,7 +244,7 @@ _RULES: dict[str, Rule] = {
     "arith.extsi": _extend_signed,
     "arith.extui": _extend_unsigned,
     "arith.floordivsi": _divide_down,
-    "arith.index_cast": _cast,
+    "arith.index_cast": _cast_index,
     "arith.maxsi": _maximum,
     "arith.minsi": _minimum,
     "arith.muli": _multiply,

@@ -21,6 +21,7 @@ from mosaic_grid.dataflow.tensors import (
     LIMIT,
     Each,
     Elements,
+    IntType,
     Tensor,
     Uniform,
     collect,
@@ -33,9 +34,10 @@ from mosaic_grid.dataflow.tensors import (
 from mosaic_grid.dataflow.unknowns import Unknowns, name_of
 from mosaic_grid.ir_types import Argument, Value
 
-# the most steps spent on one question: beyond, the answer is an unknown, so that a program of calls within calls
-# within calls stays linear
+# the most steps spent inside entered calls on all questions together, and as many more for each call of the program:
+# beyond, a value in a call is an unknown, so that calls within calls within calls stay linear
 _BUDGET = 20_000
+_BUDGET_OF_A_CALL = 100
 # an expression of more nodes than this is of no use to a person and is replaced by an unknown with its facts
 _LARGEST = 100
 
@@ -54,9 +56,11 @@ class _Frame:
 
 
 type _Key = tuple[Value, _Frame | None]
-type _Combine = Callable[[Sequence[Tensor]], Tensor | None]
-# what has to be evaluated first, and what to make of it
+# what has to be evaluated first, and what to make of it: the value or another plan
+type _Combine = Callable[[Sequence[Tensor]], Tensor | _Plan | None]
 type _Plan = tuple[list[_Key], _Combine]
+# a result of a function and the arguments it was called with
+type _Call = tuple[Value, tuple[Tensor, ...]]
 
 
 class OuterScalars:
@@ -67,7 +71,10 @@ class OuterScalars:
         self._by_body = {function.op: function for function in self._functions.values()}
         self._unknowns = Unknowns()
         self._known: dict[_Key, Tensor | None] = {}
+        self._kinds: dict[ir.Type, IntType | None] = {}
         self._frames: dict[tuple[ir.Operation, _Frame | None], _Frame] = {}
+        self._results: dict[_Call, Tensor] = {}
+        self._budget = _BUDGET + _BUDGET_OF_A_CALL * sum(len(f.calls) for f in self._functions.values())
 
     def evaluate(self, value: Value) -> sym.Expr:
         """The value of an integer tensor with one element. Raises `ValueError` for another type."""
@@ -82,38 +89,56 @@ class OuterScalars:
         return None if tensor is None else spread(tensor, shape_of(value.type))
 
     def _evaluate(self, goal: _Key) -> Tensor | None:
-        """Depth first with a stack of its own: a chain of ten thousand additions is no recursion."""
-        stack, plans, budget = [goal], dict[_Key, _Plan](), _BUDGET
+        """Depth first with a stack of its own: a chain of ten thousand additions is no recursion.
+
+        No value is planned twice, whatever is asked: what the budget cuts off stays unknown, and what was computed
+        from it is kept.
+        """
+        stack, plans = [goal], dict[_Key, _Plan]()
         while stack:
             key = stack[-1]
             if key in self._known:
                 stack.pop()
-            elif key in plans:
-                self._known[key] = self._finish(key, plans.pop(key))
-            elif budget == 0:
-                self._known[goal] = self._unknowns.of(goal[0])
-                break
+                continue
+            if key in plans:
+                sources, combine = plans.pop(key)
+                outcome = self._outcome(sources, combine)
+                if not isinstance(outcome, tuple):
+                    self._known[key] = self._finished(key, outcome)
+                    continue
+                plans[key] = outcome
+            elif key[1] is not None and self._budget == 0:
+                self._known[key] = self._unknowns.of(key[0])
+                continue
             else:
-                budget -= 1
+                self._budget -= key[1] is not None
                 plans[key] = self._plan(*key)
-                # one that is being planned already is a recursion, which `_finish` sees
-                stack += [source for source in plans[key][0] if source not in self._known and source not in plans]
+            # one that is being planned already is a recursion, which `_outcome` sees
+            stack += [source for source in plans[key][0] if source not in self._known and source not in plans]
         return self._known[goal]
 
-    def _finish(self, key: _Key, plan: _Plan) -> Tensor | None:
-        sources, combine = plan
+    def _outcome(self, sources: list[_Key], combine: _Combine) -> Tensor | _Plan | None:
         tensors = [self._known.get(source) for source in sources]
         known = [t for t in tensors if t is not None]
-        result = combine(known) if len(known) == len(tensors) else None
+        return combine(known) if len(known) == len(tensors) else None
+
+    def _finished(self, key: _Key, result: Tensor | None) -> Tensor | None:
         if result is None:
             return self._unknowns.of(key[0])
         if isinstance(result, Uniform | Each) and result.expr.size > _LARGEST:
             return self._unknowns.of(key[0], "", *extent([result]))
         return result
 
+    def _kind(self, value: Value) -> IntType | None:
+        """The integer type of its elements; asking the type itself takes long."""
+        type = value.type
+        if type not in self._kinds:
+            self._kinds[type] = int_type(type)
+        return self._kinds[type]
+
     def _plan(self, value: Value, frame: _Frame | None) -> _Plan:
         """How to get at a value. Nothing is asked of values that aren't integers: they are unknown at once."""
-        if int_type(value.type) is None:
+        if self._kind(value) is None:
             return [], _nothing
         if (source := passed_on(value)) is not None:
             return [(source, frame)], _first
@@ -160,8 +185,28 @@ class OuterScalars:
         if frame is None and function.closed and len(function.calls) == 1:
             # its only call needn't be chosen
             return [(results[k], None)], _first
-        entered = self._frames.setdefault((op, frame), _Frame(op, function, frame))
-        return [(results[k], entered)], _first
+        inside = results[k], self._frames.setdefault((op, frame), _Frame(op, function, frame))
+        arguments = [(operand, frame) for operand in op.operands if self._kind(operand) is not None]
+        return arguments, lambda ts: self._entered(inside, tuple(ts))
+
+    def _entered(self, inside: _Key, arguments: tuple[Tensor, ...]) -> Tensor | _Plan:
+        """What a function returns for these integer arguments, from an earlier call of it where that was as good."""
+        if any(isinstance(t, Elements) for t in arguments):
+            return [inside], _first
+        call = inside[0], arguments
+        return self._results[call] if call in self._results else ([inside], lambda ts: self._remembered(call, *ts))
+
+    def _remembered(self, call: _Call, result: Tensor) -> Tensor:
+        """The result; kept for other calls where it is an expression of the arguments and nothing else.
+
+        An unknown of the body isn't the same in two calls: it may be a random number, or depend on an argument that
+        is no integer.
+        """
+        if not isinstance(result, Elements):
+            given = {leaf for t in call[1] if not isinstance(t, Elements) for leaf in sym.leaves_of(t.expr)}
+            if given.issuperset(sym.leaves_of(result.expr)):
+                self._results[call] = result
+        return result
 
     def _branch(self, value: Value, tensors: Sequence[Tensor]) -> Tensor | None:
         """The branch that is taken; of two, a selection. `if` takes the first where its condition is true."""
@@ -176,13 +221,13 @@ class OuterScalars:
                 return branches[chosen if 0 <= chosen < len(branches) else -1]
             first = sym.comparison("==", index.expr, sym.constant(0))
         if len(branches) == 2:
-            kind = int_type(value.type)
+            kind = self._kind(value)
             assert kind is not None
             return self._elementwise(value, lambda _, args: sym.select(*args), [Uniform(first), *branches])
         return self._joined(value, branches)
 
     def _elementwise(self, value: Value, rule: elementwise.Rule, tensors: Sequence[Tensor]) -> Tensor | None:
-        kind, shape = int_type(value.type), shape_of(value.type)
+        kind, shape = self._kind(value), shape_of(value.type)
         assert kind is not None
         if shape is not None and any(isinstance(t, Elements) for t in tensors) and _pays(math.prod(shape), tensors):
             columns = [spread(t, shape) or () for t in tensors]

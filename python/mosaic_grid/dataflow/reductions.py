@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.elementwise import rule_of
 from mosaic_grid.dataflow.tensors import (
+    FEW,
     Each,
     Elements,
     Shape,
@@ -25,8 +26,6 @@ from mosaic_grid.dataflow.tensors import (
 )
 from mosaic_grid.dataflow.unknowns import Unknowns
 
-# a maximum of this many unknowns is written out
-_FEW = 4
 _SHORT = 40
 
 _NAMES = {
@@ -54,7 +53,7 @@ def reduce(op: ir.Operation, operands: Sequence[Tensor], unknowns: Unknowns) -> 
         return None if once is None else Uniform(once)
     count = math.prod(old) // math.prod(new)
     exprs = spread(operands[0], old) if is_written_out(math.prod(old), operands) else None
-    if exprs is None or (count > _FEW and any(sym.constant_of(e) is None for e in exprs)):
+    if exprs is None or (count > FEW and any(sym.constant_of(e) is None for e in exprs)):
         title, values = _title(body.name, operands[0], init), _bounds(body.name, kind.range, operands, count)
         return unknowns.of(result, title, values)
     axes = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))

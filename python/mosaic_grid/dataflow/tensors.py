@@ -17,8 +17,10 @@ from mosaic_grid import symbolic as sym
 LIMIT = 4096
 """Tensors of more elements are never written out element by element."""
 
-FEW = 8
-"""Unknown tensors of more elements are reasoned about as a whole, for the work is the same for every element."""
+FEW = 4
+"""Unknown tensors of more elements are reasoned about as a whole, for the work is the same for every element.
+
+No reduction of more unknowns is written out, so that element by element most of the work would be thrown away."""
 
 Shape = tuple[int, ...]
 

@@ -12,7 +12,8 @@ from mosaic_grid.dataflow.freshness import Steps
 from mosaic_grid.dataflow.kernel import index_map
 from mosaic_grid.dataflow.scalars import grid_index
 from mosaic_grid.dataflow.step import Access
-from mosaic_grid.legality.sharing import Alias, Sharing, has_blocks, is_own_memory
+from mosaic_grid.legality.places import clashes
+from mosaic_grid.legality.sharing import Alias, Sharing, has_blocks, is_own_memory, listed
 from mosaic_grid.objections import Assumption, Objection
 from mosaic_grid.program import Window
 
@@ -36,7 +37,7 @@ def races(sharing: Sharing, steps: Steps) -> Races:
         argument = sharing.first_window + number
         if number < sharing.inputs:
             if not is_own_memory(window.argument) and argument in writes:
-                _trust(found, f"input {number}, which the kernel writes in place", writes[argument])
+                _judge_places(found, sharing, argument, f"input {number}, which the kernel writes in place", steps)
         elif has_blocks(window):
             _judge_blocks(found, sharing, number, window)
         elif argument in writes:
@@ -59,12 +60,8 @@ def _judge_blocks(found: Races, sharing: Sharing, number: int, window: Window) -
             if unless:
                 found.assumptions.append(Assumption(f"for {name}, that {unless}", where, RACE))
         case Collision(first, second, block):
-            axis = next(a for a in sharing.axes if first[a] != second[a])
             same = "write the same block" if _is_blocked(blocks) else "write overlapping blocks at"
-            reason = (
-                f"{sharing.kernel.grid[axis].semantics.value} dimension {axis} is a race: steps {_tuple(first)} and "
-                f"{_tuple(second)} {same} {_tuple(block)} of {name}"
-            )
+            reason = f"{sharing.race(first, second)} {same} {listed(block)} of {name}"
             found.objections.append(Objection(reason, where, True, RACE))
         case Undecided(reason):
             claim = f"that no two cores write the same block of {name}, whose index map {reason}"
@@ -79,7 +76,7 @@ def _judge_whole(found: Races, sharing: Sharing, number: int, window: Window, st
         return
     name = f"output {number - sharing.inputs}"
     if not is_own_memory(window.argument):
-        _trust(found, name, writes[0])
+        _judge_places(found, sharing, root, f"{name}, which the kernel writes itself", steps)
         return
     always = next((access for access in writes if not access.guards and _is_fixed(access)), None)
     access = always or writes[0]
@@ -91,9 +88,15 @@ def _is_fixed(access: Access) -> bool:
     return access.box is not None and all(sym.constant_of(span.start) is not None for span in access.box)
 
 
-def _trust(found: Races, name: str, access: Access) -> None:
-    claim = f"that no two cores touch the same place of {name}, which the kernel writes itself"
-    found.assumptions.append(Assumption(claim, access.op.location, RACE))
+def _judge_places(found: Races, sharing: Sharing, argument: int, name: str, steps: Steps) -> None:
+    """Memory that the cores share, which the kernel writes where it likes: certain races are found, no proofs."""
+    clash = next(clashes(sharing, argument, steps), None)
+    if clash is not None:
+        found.objections.append(Objection(clash.reason, clash.location, True, RACE))
+        return
+    write = next(access for walk in steps.walks for access in walk.writes if access.root.argument == argument)
+    claim = f"that no two cores touch the same place of {name}"
+    found.assumptions.append(Assumption(claim, write.op.location, RACE))
 
 
 def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> None:
@@ -120,7 +123,7 @@ def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> 
         match collide(sharing.bounds, one, other, axes, same):
             case Collision(first, second, _):
                 reason = (
-                    f"step {_tuple(first)} reads a block of input {alias.input} that step {_tuple(second)} overwrites, "
+                    f"step {listed(first)} reads a block of input {alias.input} that step {listed(second)} overwrites, "
                     f"as {name} is written over it"
                 )
                 found.objections.append(Objection(reason, where, certain, RACE))
@@ -162,7 +165,3 @@ def _location(sharing: Sharing, window: Window) -> ir.Location:
     """Where the index map is written; else the window's argument."""
     function = sharing.kernel.functions.get(window.transform or "")
     return function.location if function is not None else window.argument.location
-
-
-def _tuple(numbers: tuple[int, ...]) -> str:
-    return f"({', '.join(str(number) for number in numbers)})"

@@ -64,6 +64,12 @@ class Sharing:
         """The argument that is the first scratch operand."""
         return len(self.kernel.arguments) - self.kernel.scratch_count
 
+    def race(self, first: Sequence[int], second: Sequence[int]) -> str:
+        """How two steps that do what they must not begin a reason."""
+        axis = next(a for a in self.axes if first[a] != second[a])
+        word = self.kernel.grid[axis].semantics.value
+        return f"{word} dimension {axis} is a race: steps {listed(first)} and {listed(second)}"
+
     def name(self, argument: int) -> str:
         """What a person calls an argument."""
         if argument < self.first_window:
@@ -72,6 +78,11 @@ class Sharing:
         if argument >= self.first_scratch:
             return f"scratch operand {argument - self.first_scratch} ({_shape_of(self.kernel.arguments[argument])})"
         return f"input {window}" if window < self.inputs else f"output {window - self.inputs}"
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """A step or a block as a person writes it."""
+    return f"({', '.join(str(number) for number in numbers)})"
 
 
 def memory_space(argument: Value) -> str:

@@ -35,6 +35,8 @@ class Planner:
     cores: int
     strategy: Strategy
     remarks: list[Diagnostic] = dataclasses.field(default_factory=list[Diagnostic])
+    left: dict[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """Why kernels, by name, have nothing to share."""
 
     def __post_init__(self) -> None:
         """Groups the launches by kernel."""
@@ -48,7 +50,10 @@ class Planner:
         """The splits that keep the meaning of this launch and are worth having."""
         kernel = launch.kernel
         runs = runs_to_share(kernel.grid, self.cores, self.strategy)
-        if isinstance(runs, Nothing) or not kernel.on_tensor_core:
+        if not kernel.on_tensor_core:
+            runs = Nothing("it runs on the SparseCores")
+        if isinstance(runs, Nothing):
+            self.left[kernel.name] = runs.reason
             return Plan(launch, ())
         facts = {axis: self._facts(bound) for axis, bound in launch.bounds.items()}
         sound = [axes for axes in runs if not self.judge(kernel, axes).objections]

@@ -5,6 +5,7 @@ print(render_plain(summarize(Program(module), parse_target("v5p"))))
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Protocol, TextIO
 
 from jaxlib.mlir import ir
@@ -16,7 +17,7 @@ from mosaic_grid.summary.facts import LaunchSummary, Summary
 from mosaic_grid.summary.plain import render_plain
 from mosaic_grid.summary.read import summarize
 from mosaic_grid.summary.terminal import render_rich
-from mosaic_grid.targets import Target
+from mosaic_grid.targets import Target, parse_target
 
 __all__ = [
     "LaunchSummary",
@@ -29,30 +30,43 @@ __all__ = [
 ]
 
 
+ASSUMED_TARGET = "v5p"
+"""The chip a summary is for where none is named: the one whose cores can idle."""
+
+
 class Request(Protocol):
     """What a command line says of a summary."""
 
     @property
     def target(self) -> Target | None:
-        """The chip, `None` for one with two cores."""
+        """The chip, `None` where nobody named one."""
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """Glob patterns of kernel names; none means every kernel."""
 
 
-def print_summary(program: ir.Operation, request: Request, name: str, out: TextIO) -> None:
-    """Writes the summary of an unpacked program that came from `name`, in colours on a terminal, and its warnings.
+def print_summary(program: ir.Operation, request: Request, name: str, out: TextIO, err: TextIO | None = None) -> None:
+    """Writes the summary of an unpacked program that came from `name`, in colours on a terminal.
+
+    Its warnings go to `err`, or after it to `out` where there is none.
 
     Raises `ProgramError` for a program whose parts don't fit together.
     """
-    summary = summarize(Program(program), request.target, Session(request.target, request.kernels).selects)
+    target = request.target or parse_target(ASSUMED_TARGET)
+    summary = summarize(Program(program), target, Session(target, request.kernels).selects)
+    summary = dataclasses.replace(summary, assumed=request.target is None)
     if out.isatty():
         from rich.console import Console
 
         render_rich(summary, Console(file=out), name)
     else:
         out.write(render_plain(summary, name))
-    warnings = [w for launch in summary.launches if (w := idle_cores_warning(launch, request.target))]
+    warnings = [w for launch in summary.launches if (w := idle_cores_warning(launch, target))]
+    out.flush()
     for warning in warnings:
-        out.write("\n" + "".join(f"{line}\n" for line in warning.lines()))
+        text = "".join(f"{line}\n" for line in warning.lines())
+        if err:
+            err.write(text)
+        else:
+            out.write(f"\n{text}")

@@ -2,7 +2,7 @@
 
 The rule was read from what libtpu 0.0.50 does with some three hundred kernels: where one device has two cores, both run
 a kernel if some `parallel` or `core_parallel` dimension has a static bound of at least two. A `core_parallel` bound
-that differs from the number of cores is refused by libtpu, a dynamic one by JAX.
+that differs from the number of cores is refused by libtpu, and so is a second such dimension; a dynamic one by JAX.
 """
 
 from __future__ import annotations
@@ -28,23 +28,27 @@ def chip_name(target: Target | None) -> str:
 
 def cores_of(grid: Sequence[DimensionSummary], available: int) -> Cores:
     """What a device with so many cores does with a grid."""
-    for axis, dimension in enumerate(grid):
-        if dimension.semantics is Semantics.CORE_PARALLEL and dimension.bound != available:
-            return Cores(None, available, *_refusal(axis, dimension, available))
+    split = [axis for axis, dimension in enumerate(grid) if dimension.semantics is Semantics.CORE_PARALLEL]
+    if len(split) > 1:
+        return Cores(None, available, f"{axes_text(split)} are core_parallel, and only one may be", waits=True)
+    for axis in split:
+        if grid[axis].bound != available:
+            return Cores(None, available, _refusal(axis, grid[axis], available), waits=True)
     if available == 1:
         return Cores(1, 1, "")
+    if split:
+        return Cores(available, available, f"{axes_text(split)} is core_parallel")
     parallel = {axis: dimension for axis, dimension in enumerate(grid) if dimension.is_parallel}
     shared = [axis for axis, dimension in parallel.items() if (dimension.bound or 0) >= 2]
     if shared:
-        return Cores(available, available, f"{_dimensions(shared)} {_are(shared)} parallel")
+        return Cores(available, available, f"{axes_text(shared)} {_are(shared)} parallel")
     dynamic = [axis for axis, dimension in parallel.items() if dimension.bound is None]
     if dynamic:
         bounds = "its bound is dynamic" if len(dynamic) == 1 else "their bounds are dynamic"
-        advice = f"partition-cores shares {'it' if len(dynamic) == 1 else 'them'} between the cores"
-        return Cores(1, available, f"{_dimensions(dynamic)} {_are(dynamic)} parallel but {bounds}", advice)
+        return Cores(1, available, f"{axes_text(dynamic)} {_are(dynamic)} parallel but {bounds}", waits=True)
     if parallel:
         steps = "has one step" if len(parallel) == 1 else "have one step each"
-        return Cores(1, available, f"{_dimensions(list(parallel))} {_are(list(parallel))} parallel but {steps}")
+        return Cores(1, available, f"{axes_text(list(parallel))} {_are(list(parallel))} parallel but {steps}")
     if not grid:
         return Cores(1, available, "it has no grid")
     advice = "if the steps of a dimension are independent, say so with dimension_semantics"
@@ -67,9 +71,9 @@ def idle_cores_warning(launch: LaunchSummary, target: Target | None) -> Diagnost
         for axis in dynamic
         if (bound := bound_text(launch.grid[axis]))
     ]
-    step = f"{cores.advice}; or make {'the bound' if len(dynamic) == 1 else 'a bound'} static"
-    message = f"parallel {_dimensions(dynamic)} {have}: {runs}"
-    return Diagnostic(Severity.WARNING, message, launch.warn_at, IDLE_CORES, (*notes, note(step)))
+    steps = [note("; ".join(filter(None, (cores.advice, cores.otherwise))))] if cores.advice else []
+    message = f"parallel {axes_text(dynamic)} {have}: {runs}"
+    return Diagnostic(Severity.WARNING, message, launch.warn_at, IDLE_CORES, (*notes, *steps))
 
 
 def bound_text(dimension: DimensionSummary) -> str:
@@ -83,20 +87,21 @@ def value_text(value: sym.Expr) -> str:
     """An expression with its range, where it has one that its type doesn't give."""
     constant = sym.constant_of(value)
     if constant is not None:
-        return f"{constant}, a constant: resolve-grid makes it static"
+        # libtpu takes no static bound of 0 beside a dynamic one
+        return f"{constant}, a constant: resolve-grid makes it static" if constant > 0 else f"{constant}, a constant"
     values = sym.range_of(value)
     return f"{value}, any i32" if values == I32 else f"{value}, in {values}"
 
 
-def _refusal(axis: int, dimension: DimensionSummary, available: int) -> tuple[str, str]:
+def _refusal(axis: int, dimension: DimensionSummary, available: int) -> str:
     if dimension.bound is None:
-        return f"core_parallel dimension {axis} has a dynamic bound", "partition-cores makes it static"
+        return f"core_parallel dimension {axis} has a dynamic bound"
     cores = f"{available} core{'s' if available > 1 else ''}"
-    advice = "partition-cores makes it fit" if dimension.bound > available > 1 else ""
-    return f"core_parallel dimension {axis} has bound {dimension.bound}, which must be {available} for {cores}", advice
+    return f"core_parallel dimension {axis} has bound {dimension.bound}, which must be {available} for {cores}"
 
 
-def _dimensions(axes: Sequence[int]) -> str:
+def axes_text(axes: Sequence[int]) -> str:
+    """`dimension 0`, `dimensions 0, 1 and 2`."""
     names = [str(axis) for axis in axes]
     if len(names) == 1:
         return f"dimension {names[0]}"

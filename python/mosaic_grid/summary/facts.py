@@ -78,23 +78,27 @@ class WindowSummary:
 class Cores:
     """How many of a chip's `available` cores run a kernel, why, and what to do about it.
 
-    `used` is `None` for a kernel that the compiler refuses.
+    `used` is `None` for a kernel that the compiler refuses. `waits` where a pass may change that; `advice` says what
+    the pass would do, and `otherwise` what would do as well.
     """
 
     used: int | None
     available: int
     reason: str
     advice: str = ""
+    waits: bool = False
+    otherwise: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class LaunchSummary:
     """A kernel with the launches of it that look alike; `launches` is 0 for a kernel that nothing launches.
 
-    `place` is in the kernel, `launched_at` where the program launches it, `warn_at` the best of them for a message.
-    `branch` tells it apart where the program chooses between launches at run time; a `fallback` is only taken where
-    another, which uses every core, can't be. `vmem` and `smem` are lower bounds in bytes for one core. `cores` is
-    `None` for a SparseCore kernel.
+    `place` is that of the first operation of the kernel whose line the dump knows, `launched_at` where the program
+    launches it, `warn_at` the best of them for a message.
+    `branch` tells it apart where the program chooses between launches at run time. `fallback` says of a launch what it
+    is for that is only taken where another, which uses every core, can't be. `vmem` and `smem` are lower bounds in
+    bytes for one core. `cores` is `None` for a SparseCore kernel.
     """
 
     symbol: str
@@ -110,7 +114,7 @@ class LaunchSummary:
     smem: int
     cores: Cores | None
     branch: str = ""
-    fallback: bool = False
+    fallback: str = ""
     launches: int = dataclasses.field(default=0, compare=False)
     launched_at: Place | None = dataclasses.field(default=None, compare=False)
     warn_at: Place | None = dataclasses.field(default=None, compare=False)
@@ -118,8 +122,12 @@ class LaunchSummary:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """A program's kernels, in the order of their launches, and what else was `found` where there are none."""
+    """A program's kernels, in the order of their launches, and what else was `found` where there are none.
+
+    `assumed` says that nobody named the target.
+    """
 
     launches: tuple[LaunchSummary, ...]
     target: Target | None
     found: str = ""
+    assumed: bool = False

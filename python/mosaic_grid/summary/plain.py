@@ -14,7 +14,7 @@ _CORE_TYPES = {"tc": "TensorCore"}
 
 def render_plain(summary: Summary, name: str = "") -> str:
     """The text of a summary with a line break at its end, after a heading with the program's name if it is given."""
-    heading = [f"program {name}: {contents_text(summary)}\n"] if name else []
+    heading = [f"program {name}: {contents_text(summary)}{target_text(summary)}\n"] if name else []
     if not summary.launches:
         return heading[0] if name else f"{nothing_text(summary)}\n"
     kernels = ("".join(f"{line}\n" for line in _launch(launch, summary.target)) for launch in summary.launches)
@@ -30,6 +30,14 @@ def contents_text(summary: Summary) -> str:
     return f"{_count(kernels, 'kernel')}, {_count(launches, 'launch', 'launches')}"
 
 
+def target_text(summary: Summary) -> str:
+    """For which chip the summary is, to go after what the program has."""
+    if summary.target is None or not summary.launches:
+        return ""
+    other = "; --target=... for another" if summary.assumed else ""
+    return f", for {chip_name(summary.target)}{other}"
+
+
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or f'{one}s'}"
 
@@ -40,13 +48,13 @@ def nothing_text(summary: Summary) -> str:
 
 
 def _launch(launch: LaunchSummary, target: Target | None) -> Iterator[str]:
-    yield f"kernel {title_text(launch)}: {kind_text(launch)}"
+    yield f"{title_text(launch)}: {kind_text(launch)}"
     if launch.place:
         yield f"  from {launch.place}"
     yield f"  {launches_text(launch)}"
     yield f"  grid: {grid_text(launch)}"
     for axis, dimension in enumerate(launch.grid):
-        yield f"    dimension {axis}: {dimension_text(dimension)}"
+        yield f"    {dimension_text(axis, dimension)}"
     for window in launch.windows:
         yield f"  {window.role} {window.number}: {_window(window, launch)}"
     for kind, buffers in (("prefetch", launch.prefetch), ("scratch", launch.scratch)):
@@ -59,8 +67,9 @@ def _launch(launch: LaunchSummary, target: Target | None) -> Iterator[str]:
 
 
 def title_text(launch: LaunchSummary) -> str:
-    """The kernel's name, with its symbol where that is another."""
-    return launch.name if launch.symbol in ("", launch.name) else f"{launch.name} (@{launch.symbol})"
+    """The kernel's name, in quotes since many are called `kernel`, with its symbol where that is another."""
+    symbol = "" if launch.symbol in ("", launch.name) else f" (@{launch.symbol})"
+    return f"kernel '{launch.name}'{symbol}"
 
 
 def kind_text(launch: LaunchSummary) -> str:
@@ -92,9 +101,9 @@ def grid_text(launch: LaunchSummary) -> str:
     return f"{text}, {_count(steps, 'step')}"
 
 
-def dimension_text(dimension: DimensionSummary) -> str:
-    """A dimension's index, semantics and bound."""
-    head = f"{dimension.index}, {dimension.semantics.value}, "
+def dimension_text(axis: int, dimension: DimensionSummary) -> str:
+    """A dimension's number, index, semantics and bound."""
+    head = f"dimension {axis}: {dimension.index}, {dimension.semantics.value}, "
     if dimension.bound is not None:
         return f"{head}{_count(dimension.bound, 'step')}"
     bound = bound_text(dimension)
@@ -106,8 +115,7 @@ def _window(window: WindowSummary, launch: LaunchSummary) -> str:
     if window.whole:
         parts.append("whole")
     else:
-        indices = ", ".join(dimension.index for dimension in launch.grid)
-        parts.append(f"({indices}) -> {index_map_text(window)}")
+        parts.append(index_map_text(window, launch))
         parts.append(copies_text(window))
     if window.alias:
         parts.append(f"in place of {window.alias}")
@@ -124,9 +132,10 @@ def shape_texts(window: WindowSummary) -> list[str]:
     return texts
 
 
-def index_map_text(window: WindowSummary) -> str:
-    """The index map's results as a tuple."""
-    text = f"({', '.join(window.index_map)})"
+def index_map_text(window: WindowSummary, launch: LaunchSummary) -> str:
+    """The index map: the grid's indices and its results, as tuples."""
+    indices = ", ".join(dimension.index for dimension in launch.grid)
+    text = f"({indices}) -> ({', '.join(window.index_map)})"
     return text if window.padding is None else f"{text} in elements (padding {window.padding})"
 
 
@@ -164,10 +173,8 @@ def size_text(count: int) -> str:
 
 
 def advice_text(launch: LaunchSummary) -> str:
-    """What to do about idle cores, if anything."""
-    if launch.fallback:
-        return "the fallback of a launch that runs on every core"
-    return launch.cores.advice if launch.cores else ""
+    """What to do about idle cores, or why nothing is to be done."""
+    return launch.fallback or (launch.cores.advice if launch.cores else "")
 
 
 def cores_text(cores: Cores | None, target: Target | None) -> str:

@@ -15,7 +15,8 @@ from mosaic_grid.dataflow.unknowns import origin_of
 from mosaic_grid.diagnostics import place_of
 from mosaic_grid.errors import Place
 from mosaic_grid.program import VERSION, Kernel, Launch, Program
-from mosaic_grid.summary.branches import branch_of, with_fallbacks
+from mosaic_grid.summary.advice import Advisor
+from mosaic_grid.summary.branches import with_fallbacks
 from mosaic_grid.summary.cores import cores_of
 from mosaic_grid.summary.facts import DimensionSummary, LaunchSummary, Summary, WindowSummary
 from mosaic_grid.summary.windows import buffer_of, name_of, window_summary, with_operands
@@ -33,7 +34,7 @@ def summarize(
 
     Launches that look alike are one. Raises `ProgramError` for a program whose parts don't fit together.
     """
-    with program.module.context:
+    with program.module.context, ir.Location.unknown():
         return _summary(program, target, selects)
 
 
@@ -43,8 +44,9 @@ def _summary(program: Program, target: Target | None, selects: Callable[[str], b
     launched = {launch.kernel.symbol for launch in program.launches}
     others = [k for symbol, k in program.kernels.items() if symbol not in launched and selects(k.name)]
     alike: dict[LaunchSummary, list[LaunchSummary]] = {}
-    launched_ones = with_fallbacks([(branch_of(launch.op), reader.launch(launch)) for launch in launches])
-    for summary in (*launched_ones, *map(reader.kernel, others)):
+    launched_ones = with_fallbacks([(launch, reader.launch(launch)) for launch in launches])
+    advised = [reader.advised(s, launch.kernel, launch) for launch, s in zip(launches, launched_ones, strict=True)]
+    for summary in (*advised, *(reader.advised(reader.kernel(kernel), kernel) for kernel in others)):
         alike.setdefault(summary, []).append(summary)
     return Summary(tuple(map(_merged, alike.values())), target, "" if alike else _found(program))
 
@@ -67,8 +69,9 @@ class _Reader:
     """Reads each kernel once, whatever the number of its launches."""
 
     def __init__(self, program: Program, target: Target | None) -> None:
-        self._scalars = OuterScalars(program.module) if program.launches else None
+        self._scalars = OuterScalars(program.module)
         self._cores = target.cores if target else 2
+        self._advisor = Advisor(program, self._scalars, self._cores)
         self._kernels: dict[str, LaunchSummary] = {}
 
     def kernel(self, kernel: Kernel) -> LaunchSummary:
@@ -93,9 +96,15 @@ class _Reader:
             warn_at=(summary.warn_at or at) if in_dump else (at or summary.place),
         )
 
+    def advised(self, summary: LaunchSummary, kernel: Kernel, launch: Launch | None = None) -> LaunchSummary:
+        """The summary with what to do about idle cores; a fallback is left to its fate."""
+        if summary.cores is None or summary.fallback:
+            return summary
+        return dataclasses.replace(summary, cores=self._advisor.advise(summary.cores, kernel, launch))
+
     def _bounded(self, axis: int, dimension: DimensionSummary, launch: Launch) -> DimensionSummary:
         value = launch.bounds.get(axis)
-        if value is None or self._scalars is None:
+        if value is None:
             return dimension
         origin = origin_of(value)
         place = Place(origin.file, origin.line, origin.column) if origin.file else None

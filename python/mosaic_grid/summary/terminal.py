@@ -23,7 +23,8 @@ def render_rich(summary: Summary, console: Console, name: str = "") -> None:
     from rich.text import Text
 
     if name:
-        console.print(Text(name, style="bold cyan").append(f": {words.contents_text(summary)}\n", style="default"))
+        told = f": {words.contents_text(summary)}{words.target_text(summary)}\n"
+        console.print(Text(name, style="bold cyan").append(told, style="default"))
     elif not summary.launches:
         console.print(Text(words.nothing_text(summary)))
     for number, launch in enumerate(summary.launches):
@@ -42,8 +43,8 @@ def _grid(launch: LaunchSummary) -> Table:
         table.add_row("from", _dim(str(launch.place)))
     table.add_row("launch", _dim(words.launches_text(launch).removeprefix("launched ")))
     table.add_row("grid", words.grid_text(launch))
-    for dimension in launch.grid:
-        table.add_row("", _plain(words.dimension_text(dimension), "green" if dimension.is_parallel else ""))
+    for axis, dimension in enumerate(launch.grid):
+        table.add_row("", _plain(words.dimension_text(axis, dimension), "green" if dimension.is_parallel else ""))
     return table
 
 
@@ -64,7 +65,7 @@ def _operands(launch: LaunchSummary) -> Table:
     table.add_column(overflow="fold")
     table.add_column(overflow="fold")
     for window in launch.windows:
-        table.add_row(f"{window.role} {window.number}", _plain(window.name), _block(window), _map(window))
+        table.add_row(f"{window.role} {window.number}", _plain(window.name), _block(window), _map(window, launch))
     for kind, buffers in (("prefetch", launch.prefetch), ("scratch", launch.scratch)):
         for buffer in buffers:
             table.add_row(kind, _plain(buffer.name), str(buffer.array), _dim(buffer.space))
@@ -76,12 +77,14 @@ def _block(window: WindowSummary) -> Text:
     return _plain(block).append("".join(f"\n{line}" for line in rest), style="dim")
 
 
-def _map(window: WindowSummary) -> Text:
+def _map(window: WindowSummary, launch: LaunchSummary) -> Text:
     details = [window.space, "whole" if window.whole else words.copies_text(window)]
     if window.alias:
         details.append(f"in place of {window.alias}")
     told = ", ".join(details)
-    return _dim(told) if window.whole else _plain(words.index_map_text(window)).append(f"\n{told}", style="dim")
+    if window.whole:
+        return _dim(told)
+    return _plain(words.index_map_text(window, launch)).append(f"\n{told}", style="dim")
 
 
 def _cores(launch: LaunchSummary, target: Target | None) -> Text:

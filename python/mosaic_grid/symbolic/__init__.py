@@ -19,6 +19,7 @@ from mosaic_grid.symbolic.choice import (
 )
 from mosaic_grid.symbolic.division import ceildiv, floordiv, mod, truncdiv, truncrem
 from mosaic_grid.symbolic.evaluate import value_of
+from mosaic_grid.symbolic.expr import Expr, Origin
 from mosaic_grid.symbolic.facts import (
     Proved,
     Refuted,
@@ -31,7 +32,7 @@ from mosaic_grid.symbolic.facts import (
     range_of,
     wraps_in,
 )
-from mosaic_grid.symbolic.nodes import Const, Expr, Load, Origin, Param, Relation
+from mosaic_grid.symbolic.nodes import Const, Load, Param, Relation
 from mosaic_grid.symbolic.ranges import Range, may_wrap, type_range
 from mosaic_grid.symbolic.selection import select
 from mosaic_grid.symbolic.substitute import substitute

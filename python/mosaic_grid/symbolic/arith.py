@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mosaic_grid.symbolic.nodes import Const, Expr, Linear, Load, Origin, Param, Product, Wrap, settled
+from mosaic_grid.symbolic.expr import Expr, Origin
+from mosaic_grid.symbolic.nodes import Const, Linear, Load, Param, Product, Wrap, settled
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod
 from mosaic_grid.symbolic.ranges import Range, type_range
 
@@ -31,8 +32,8 @@ def add(*exprs: Expr) -> Expr:
 
 def sub(a: Expr, b: Expr) -> Expr:
     """`a - b`."""
-    if isinstance(a, Const) and isinstance(b, Const):
-        return Const(a.value - b.value)
+    if isinstance(b, Const) and (b.value == 0 or isinstance(a, Const)):
+        return Const(a.value - b.value) if isinstance(a, Const) else a
     return combination([(a, 1), (b, -1)])
 
 
@@ -61,10 +62,12 @@ def combination(terms: Iterable[tuple[Expr, int]], constant: int = 0) -> Expr:
         for atom, c in parts:
             total[atom] = total.get(atom, 0) + coefficient * c
     _join_quotients(total)
-    kept = sorted(((atom, c) for atom, c in total.items() if c), key=lambda term: term[0].text)
+    kept = [(atom, c) for atom, c in total.items() if c]
     if not kept:
         return Const(constant)
-    if constant == 0 and len(kept) == 1 and kept[0][1] == 1:
+    if len(kept) > 1:
+        kept.sort(key=lambda term: term[0].text)
+    elif constant == 0 and kept[0][1] == 1:
         return kept[0][0]
     return settled(Linear(tuple(kept), constant))
 
@@ -98,12 +101,34 @@ def _join_quotients(total: dict[Expr, int]) -> None:
 def wrap(expr: Expr, bits: int, signed: bool, cast: bool = False) -> Expr:
     """`expr` as a machine integer of this type holds it: itself where its range proves that it fits."""
     expr = _unwrapped(expr, bits)
+    fitted = _fitted(expr, bits, signed)
+    if fitted is None and (least := _reduced(expr, bits)) is not expr:
+        expr, fitted = least, _fitted(least, bits, signed)
+    return Wrap(expr, bits, signed, cast) if fitted is None else fitted
+
+
+def _fitted(expr: Expr, bits: int, signed: bool) -> Expr | None:
+    """The wrapped value without a wrap, where every value leaves the type by the same number of turns."""
     lowest = type_range(bits, signed).lo
     turns = (expr.range.lo - lowest) >> bits
-    if turns == (expr.range.hi - lowest) >> bits:
-        # every value leaves the type by the same number of turns: x mod 2**b = x - turns*2**b
-        return combination([(expr, 1)], -turns << bits)
-    return Wrap(expr, bits, signed, cast)
+    if turns != (expr.range.hi - lowest) >> bits:
+        return None
+    # x mod 2**b = x - turns*2**b
+    return combination([(expr, 1)], -turns << bits) if turns else expr
+
+
+def _reduced(expr: Expr, bits: int) -> Expr:
+    """`expr` with each coefficient the one nearest to zero that is equal to it modulo 2**bits.
+
+    Without that the coefficients of a long chain of products have thousands of digits.
+    """
+    half = 1 << bits - 1
+    parts, offset = linear_parts(expr)
+    if all(-half <= c < half for c in (offset, *(c for _, c in parts))):
+        return expr
+    # c*x + k = (c mod 2**b)*x + (k mod 2**b)  (mod 2**b)
+    least = [(atom, (c + half) % (2 * half) - half) for atom, c in parts]
+    return combination(least, (offset + half) % (2 * half) - half)
 
 
 def _unwrapped(expr: Expr, bits: int) -> Expr:

@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from mosaic_grid.symbolic.arith import linear_parts, neg, sub
-from mosaic_grid.symbolic.nodes import (
-    BOOL,
-    Absolute,
-    Compare,
-    Const,
-    Expr,
-    Extremum,
-    Junction,
-    Not,
-    Relation,
-    settled,
-)
+from mosaic_grid.symbolic.expr import Expr
+from mosaic_grid.symbolic.nodes import BOOL, Absolute, Compare, Const, Extremum, Junction, Not, Relation, settled
 from mosaic_grid.symbolic.quotients import Mod
 
 _OPPOSITE: dict[Relation, Relation] = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -74,7 +64,10 @@ def _wins(a: Expr, b: Expr, greatest: bool, few: bool) -> bool:
     """Whether `a` is at least as great (or as small) as `b`, always."""
     if greatest:
         a, b = b, a
-    return a.range.hi <= b.range.lo or (few and sub(b, a).range.lo >= 0)
+    if a.range.hi <= b.range.lo:
+        return True
+    # the range of b - a for a constant says no more than that
+    return few and not isinstance(a, Const) and not isinstance(b, Const) and sub(b, a).range.lo >= 0
 
 
 def comparison(relation: Relation, a: Expr, b: Expr) -> Expr:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 
 from mosaic_grid.symbolic.arith import add, combination, linear_parts, neg, sub
-from mosaic_grid.symbolic.nodes import Const, Expr, settled
+from mosaic_grid.symbolic.expr import Expr
+from mosaic_grid.symbolic.nodes import Const, settled
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod, TruncDiv, TruncRem
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 
+from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.nodes import (
     Absolute,
     Compare,
     Const,
-    Expr,
     Extremum,
     Junction,
     Linear,

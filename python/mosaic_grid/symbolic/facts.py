@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from mosaic_grid.symbolic.arith import sub
 from mosaic_grid.symbolic.choice import decide
-from mosaic_grid.symbolic.nodes import Const, Expr, Load, Param, Relation, Wrap
+from mosaic_grid.symbolic.expr import Expr
+from mosaic_grid.symbolic.nodes import Const, Load, Param, Relation, Wrap
 from mosaic_grid.symbolic.ranges import Range
 
 

@@ -1,81 +1,20 @@
-"""Expressions over mathematical integers: immutable nodes that know their range and a divisor of all their values.
-
-The functions of `arith`, `division`, `choice` and `selection` build them and simplify; a bare constructor doesn't.
-Machine arithmetic appears in one node only, `Wrap`. Truth values are the integers 0 and 1.
-"""
+"""The nodes of sums, products, choices and truth values; those of division are in `quotients`."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import Literal
 
+from mosaic_grid.symbolic.expr import Expr as Expr
+from mosaic_grid.symbolic.expr import Origin, node
 from mosaic_grid.symbolic.ranges import Range, corners, type_range
 
 BOOL = Range(0, 1)
 Relation = Literal["==", "!=", "<", "<=", ">", ">="]
 
 
-@dataclasses.dataclass(frozen=True)
-class Origin:
-    """Where an unknown comes from: `what` it is in a few words, and the user's line where that is known."""
-
-    what: str
-    file: str = ""
-    line: int = 0
-    column: int = 0
-
-
-class Expr:
-    """An integer-valued expression; equality is equality of form.
-
-    Abstract, yet no `abc.ABC`, whose `isinstance` is several times slower: the rules ask it all the time.
-    """
-
-    @property
-    def args(self) -> tuple[Expr, ...]:
-        """The operands; a leaf has none."""
-        return ()
-
-    def _bounds(self) -> Range:
-        raise NotImplementedError
-
-    def _multiple(self) -> int:
-        raise NotImplementedError
-
-    @functools.cached_property
-    def divisor(self) -> int:
-        """A number every value is a multiple of: 1 when nothing is known, 0 when the only value is 0."""
-        return self._multiple()
-
-    @functools.cached_property
-    def range(self) -> Range:
-        """A range that holds every value."""
-        return self._bounds().tightened(self.divisor)
-
-    @functools.cached_property
-    def size(self) -> int:
-        """The number of nodes when written out."""
-        return 1 + sum(arg.size for arg in self.args)
-
-    @functools.cached_property
-    def written(self) -> tuple[str, int]:
-        """The text, and how tightly it binds: see `show`."""
-        from mosaic_grid.symbolic.show import write
-
-        return write(self)
-
-    @property
-    def text(self) -> str:
-        """How a person would write it."""
-        return self.written[0]
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclasses.dataclass(frozen=True)
+@node
 class Const(Expr):
     """An integer."""
 
@@ -88,7 +27,7 @@ class Const(Expr):
         return abs(self.value)
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Param(Expr):
     """An unknown with a name; two of them are the same unknown when name, range and divisor agree."""
 
@@ -104,7 +43,7 @@ class Param(Expr):
         return self.known_divisor
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Load(Expr):
     """The element of the named, immutable array at `index`; equal indices read equal values.
 
@@ -128,7 +67,7 @@ class Load(Expr):
         return 1
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Wrap(Expr):
     """`inner` reduced into an integer type as the machine does it, where that may change the value.
 
@@ -153,7 +92,7 @@ class Wrap(Expr):
         return math.gcd(self.inner.divisor, 1 << self.bits)
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Linear(Expr):
     """`constant` plus a sum of `coefficient * atom`: no coefficient is 0, no atom is a constant or linear itself."""
 
@@ -166,16 +105,17 @@ class Linear(Expr):
         return tuple(atom for atom, _ in self.terms)
 
     def _bounds(self) -> Range:
-        total = Range(self.constant, self.constant)
+        lo = hi = self.constant
         for atom, coefficient in self.terms:
-            total = total.plus(atom.range.scaled(coefficient))
-        return total
+            low, high = (atom.range.lo, atom.range.hi) if coefficient > 0 else (atom.range.hi, atom.range.lo)
+            lo, hi = lo + coefficient * low, hi + coefficient * high
+        return Range(lo, hi)
 
     def _multiple(self) -> int:
         return math.gcd(self.constant, *(coefficient * atom.divisor for atom, coefficient in self.terms))
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Product(Expr):
     """A product of two expressions, neither of them constant."""
 
@@ -194,7 +134,7 @@ class Product(Expr):
         return self.a.divisor * self.b.divisor
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Extremum(Expr):
     """The least or the greatest of two or more expressions."""
 
@@ -214,7 +154,7 @@ class Extremum(Expr):
         return math.gcd(*(a.divisor for a in self.args))
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Absolute(Expr):
     """The absolute value."""
 
@@ -233,7 +173,7 @@ class Absolute(Expr):
         return self.a.divisor
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Select(Expr):
     """`then` where the truth value `condition` is 1, else `other`."""
 
@@ -263,7 +203,7 @@ class Truth(Expr):
         return 1
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Compare(Truth):
     """1 where the relation holds."""
 
@@ -277,7 +217,7 @@ class Compare(Truth):
         return self.a, self.b
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Not(Truth):
     """1 - a for a truth value."""
 
@@ -289,7 +229,7 @@ class Not(Truth):
         return (self.a,)
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Junction(Truth):
     """The conjunction (`every`) or the disjunction of truth values."""
 

@@ -5,10 +5,10 @@ No divisor's range holds 0, so it has one sign; `division` builds these nodes an
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
-from mosaic_grid.symbolic.nodes import Const, Expr
+from mosaic_grid.symbolic.expr import Expr, node
+from mosaic_grid.symbolic.nodes import Const
 from mosaic_grid.symbolic.ranges import Range, corners
 
 
@@ -22,7 +22,7 @@ def truncated_remainder(a: int, b: int) -> int:
     return a - b * truncated_quotient(a, b)
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Division(Expr):
     """What the four have in common."""
 
@@ -35,7 +35,7 @@ class Division(Expr):
         return self.a, self.b
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Quotient(Division):
     """A quotient: exact, whatever its rounding, when a constant divides every dividend."""
 
@@ -45,7 +45,7 @@ class Quotient(Division):
         return self.a.divisor // self.b.divisor if exact else 1
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class FloorDiv(Quotient):
     """`a // b`, rounded down."""
 
@@ -53,7 +53,7 @@ class FloorDiv(Quotient):
         return corners(lambda x, y: x // y, self.a.range, self.b.range)
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class TruncDiv(Quotient):
     """`a / b` rounded towards zero."""
 
@@ -61,7 +61,7 @@ class TruncDiv(Quotient):
         return corners(truncated_quotient, self.a.range, self.b.range)
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class Mod(Division):
     """`a - b * (a // b)`: its sign is that of `b`."""
 
@@ -76,7 +76,7 @@ class Mod(Division):
         return math.gcd(self.a.divisor, self.b.divisor)
 
 
-@dataclasses.dataclass(frozen=True)
+@node
 class TruncRem(Division):
     """`a - b * trunc(a / b)`: its sign is that of `a`."""
 

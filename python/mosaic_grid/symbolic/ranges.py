@@ -42,6 +42,8 @@ class Range:
 
     def tightened(self, divisor: int) -> Range:
         """The range of its multiples of `divisor`; a divisor of 0 leaves only 0, and 1 changes nothing."""
+        if divisor == 1:
+            return self
         if divisor == 0:
             return Range(0, 0)
         return Range(-(-self.lo // divisor) * divisor, self.hi // divisor * divisor)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from mosaic_grid.symbolic.arith import add, linear_parts, neg, sub
 from mosaic_grid.symbolic.choice import comparison, conjunction, maximum, minimum, negation, sign
 from mosaic_grid.symbolic.division import floordiv, mod, truncdiv, truncrem
-from mosaic_grid.symbolic.nodes import Compare, Const, Expr, Junction, Not, Select, Wrap, settled
+from mosaic_grid.symbolic.expr import Expr
+from mosaic_grid.symbolic.nodes import Compare, Const, Junction, Not, Select, Wrap, settled
 from mosaic_grid.symbolic.quotients import Mod, TruncRem
 from mosaic_grid.symbolic.ranges import type_range
 

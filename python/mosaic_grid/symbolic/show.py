@@ -7,11 +7,11 @@ A sum or product that may wrap is written as the program has it (`n + 1`): what 
 from __future__ import annotations
 
 from mosaic_grid.symbolic.arith import combination, linear_parts
+from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.nodes import (
     Absolute,
     Compare,
     Const,
-    Expr,
     Extremum,
     Junction,
     Linear,
@@ -23,6 +23,10 @@ from mosaic_grid.symbolic.nodes import (
     Wrap,
 )
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod, TruncDiv, TruncRem
+
+# a longer part is written as dots: what is shared is written wherever it is used, so that the text may double with
+# every step
+_LONGEST = 1000
 
 # how tightly each form binds, as in Python
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(8)
@@ -48,7 +52,7 @@ def write(expr: Expr) -> tuple[str, int]:
         case FloorDiv(a, b):
             rounded_up = _rounded_up(a, b)
             if rounded_up is not None:
-                return f"ceildiv({rounded_up}, {b})", _ATOM
+                return f"ceildiv({_list((rounded_up, b))})", _ATOM
             return f"{_within(a, _PRODUCT)} // {_within(b, _UNARY)}", _PRODUCT
         case Mod(a, b):
             return f"{_within(a, _PRODUCT)} % {_within(b, _UNARY)}", _PRODUCT
@@ -78,11 +82,13 @@ def _function_name(expr: Expr) -> str:
 
 
 def _list(exprs: tuple[Expr, ...]) -> str:
-    return ", ".join(e.text for e in exprs)
+    return ", ".join(_within(e, _OR) for e in exprs)
 
 
 def _within(expr: Expr, strength: int) -> str:
     text, own = expr.written
+    if len(text) > _LONGEST:
+        return "..."
     return text if own >= strength else f"({text})"
 
 

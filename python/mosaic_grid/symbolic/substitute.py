@@ -15,11 +15,11 @@ from mosaic_grid.symbolic.choice import (
     negation,
 )
 from mosaic_grid.symbolic.division import floordiv, mod, truncdiv, truncrem
+from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.nodes import (
     Absolute,
     Compare,
     Const,
-    Expr,
     Extremum,
     Junction,
     Linear,
