@@ -580,6 +580,28 @@ def test_table_is_taken_on_trust() -> None:
     assert [o.certain for o in judged(silent).objections] == [False]
 
 
+@pytest.mark.parametrize(
+    ("place", "output_map", "told"),
+    [
+        ("%z = arith.constant 3 : index", "%b, %c0", "steps (0, 0) and (1, 0) write the same block (prefetch0[3], 0)"),
+        ("%z = arith.index_cast %i1 : i32 to index", "%b, %c0", "steps (0, 0) and (1, 0) write the same block"),
+        ("%z = arith.constant 3 : index", "%b, %i1", "steps (0, 0) and (1, 0) write the same block (prefetch0[3], 0)"),
+        ("%z = arith.index_cast %i0 : i32 to index", "%b, %c0", None),
+        ("%z = arith.constant 3 : index", "%b, %i0", None),
+    ],
+)
+def test_table_read_at_a_place_of_its_own(place: str, output_map: str, told: str | None) -> None:
+    """What a table says is no excuse where every step of the dimension reads the same entry."""
+    table = f"{place}\n%b = memref.load %t0[%z] : {TABLE}\n"
+    found = reasons(Source(COPY, prefetch=(TABLE,), map_prelude=table, output_map=output_map))
+    if told is None:
+        assert found == []
+    else:
+        ((reason, certain),) = found
+        assert reason.startswith(f"parallel dimension 0 is a race: {told}")
+        assert certain
+
+
 def test_table_beside_an_index_is_proved() -> None:
     """One component that tells the steps apart is enough."""
     assert judged(Source(COPY, prefetch=(TABLE,), map_prelude=LOOKUP, output_map="%b, %i0")) == legality.Judgement()

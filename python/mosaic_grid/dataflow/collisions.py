@@ -1,7 +1,8 @@
 """Whether two windows can show the same elements of an array at two steps of a grid that differ in a dimension.
 
 Exact where the index maps are quasi-affine. A component that isn't (it is read from a table) is left out, which
-only adds collisions: none found is a proof, one found is then a possibility.
+only adds collisions: none found is a proof, one found is then a possibility. It is certain where what was left out is
+the same at both steps, as an entry of a table that does not depend on the dimension.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import islpy as isl
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.isl_maps import Functions
+from mosaic_grid.dataflow.scalars import GRID_INDEX
 
 _EFFORT = 300_000
 """How many of isl's operations one question may take; a real kernel's takes a few thousand."""
@@ -44,11 +46,11 @@ class Apart:
 
 @dataclasses.dataclass(frozen=True)
 class Collision:
-    """Steps `first` and `second` share an element, where the windows' block indices are `blocks`."""
+    """Steps `first` and `second` share an element of the block `block`; an index that is read at run time is text."""
 
     first: tuple[int, ...]
     second: tuple[int, ...]
-    block: tuple[int, ...]
+    block: tuple[int | str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,18 +96,24 @@ def _collide(functions: Functions, one: Blocks, other: Blocks, axes: Sequence[in
     if len(one.indices) != len(other.indices):
         return Undecided("has two shapes")
     dropped = next((g for g in (*one.guards, *other.guards) if not functions.is_affine(g)), None)
+    settled = dropped is None
     touching = isl.Map.from_domain_and_range(_steps(functions, one), _steps(functions, other))
     for axis, (a, b) in enumerate(zip(one.indices, other.indices, strict=True)):
         opaque = next((expr for expr in (a, b) if not functions.is_affine(expr)), None)
         if opaque is None:
             touching = touching.intersect(_touching(functions, axis, a, b, one, other))
+        else:
+            aligned = one.strides[axis] == other.strides[axis] and one.offsets[axis] == other.offsets[axis]
+            settled = settled and a == b and aligned and _stays(a, axes)
         dropped = opaque or dropped
     for axis in same:
         touching = touching.equate(isl.dim_type.in_, axis, isl.dim_type.out, axis)
     for pairs in _differing(touching, axes, symmetric=one == other):
         if pairs.is_empty():
             continue
-        if dropped is not None:
+        if dropped is not None and settled:
+            pairs = _alike_but(pairs, axes)
+        if dropped is not None and (not settled or pairs.is_empty()):
             return Undecided(f"depends on {dropped}{', which is read at run time' if _reads(dropped) else ''}")
         return _witness(functions, pairs, one)
     return Apart(" and ".join(f"no {event}" for event in sorted(functions.unless)))
@@ -142,6 +150,20 @@ def _differing(pairs: isl.Map, axes: Sequence[int], symmetric: bool) -> Iterator
             yield pairs.order_gt(isl.dim_type.in_, axis, isl.dim_type.out, axis)
 
 
+def _stays(index: sym.Expr, axes: Sequence[int]) -> bool:
+    """Whether an index is the same at two steps that differ in `axes` only."""
+    leaves = sym.leaves_of(index)
+    unplaced = any(isinstance(leaf, sym.Load) and not leaf.index for leaf in leaves)
+    return not unplaced and {leaf.text for leaf in leaves}.isdisjoint(f"{GRID_INDEX}{axis}" for axis in axes)
+
+
+def _alike_but(pairs: isl.Map, axes: Sequence[int]) -> isl.Map:
+    """The pairs of steps that differ in `axes` only."""
+    for axis in set(range(pairs.dim(isl.dim_type.in_))) - set(axes):
+        pairs = pairs.equate(isl.dim_type.in_, axis, isl.dim_type.out, axis)
+    return pairs
+
+
 def _witness(functions: Functions, pairs: isl.Map, one: Blocks) -> Collision:
     """The first pair of steps, dynamic bounds as small as possible, all alike if they can be."""
     points = pairs.wrap().flatten()
@@ -154,7 +176,9 @@ def _witness(functions: Functions, pairs: isl.Map, one: Blocks) -> Collision:
     values = [point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(dynamic + 2 * rank)]
     first, second = tuple(values[dynamic : dynamic + rank]), tuple(values[dynamic + rank :])
     at = {name: (values if kind == isl.dim_type.param else first)[k] for name, (kind, k) in functions.places.items()}
-    return Collision(first, second, tuple(_at(index, at) for index in one.indices))
+    known = [index if functions.is_affine(index) else None for index in one.indices]
+    block = (str(text) if index is None else _at(index, at) for index, text in zip(known, one.indices, strict=True))
+    return Collision(first, second, tuple(block))
 
 
 def _few_steps(points: isl.Set, dynamic: int) -> Iterator[isl.Set]:

@@ -80,7 +80,7 @@ class Sharing:
         return f"input {window}" if window < self.inputs else f"output {window - self.inputs}"
 
 
-def listed(numbers: Sequence[int]) -> str:
+def listed(numbers: Sequence[int | str]) -> str:
     """A step or a block as a person writes it."""
     return f"({', '.join(str(number) for number in numbers)})"
 
