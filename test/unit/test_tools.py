@@ -86,7 +86,7 @@ def test_registry_host_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["/usr/bin/env python3", "a/{tmp}/b", "$HOME/{tmp}/x", "from PyPI", "/tmp", "n/root/2"]
+    "line", ["/usr/bin/env python3", "a/{tmp}/b", "~/{tmp}/x", "from PyPI", "/tmp", "n/root/2"]
 )
 def test_other_paths_are_left_alone(line: str) -> None:
     """Paths that every machine has, and relative ones, are no faults."""
