@@ -107,7 +107,7 @@ def sweep(files: Sequence[Path], target: Target | None, jobs: int) -> Iterator[t
         except NotADumpError:
             return None
         except (DiffersError, UserError) as error:
-            return path, str(error), False
+            return path, "; ".join(str(error).splitlines()), False  # a line a file
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for result in pool.map(one, files):
