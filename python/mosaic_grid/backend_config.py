@@ -82,22 +82,25 @@ def renumber_operands(text: str, new_index: Mapping[int, int], operands: int) ->
     """The configuration after the operands of its call were renumbered: `new_index` maps old to new for what stays.
 
     `operands` is the new number of operands. Two fields count operands: `input_memory_space_colors` and
-    `allow_input_fusion` (a new operand is not fused).
+    `allow_input_fusion` (a new operand is not fused). Raises `ConfigError` where they are of another form.
     """
     config = parse(text)
     section = config[SECTION]
-    if "input_memory_space_colors" in section:
-        section["input_memory_space_colors"] = [
-            {**color, "operand_index": new_index[color["operand_index"]]}
-            for color in section["input_memory_space_colors"]
-            if color["operand_index"] in new_index
-        ]
-    if "allow_input_fusion" in section:
-        fusion = [False] * operands
-        for old, allowed in enumerate(section["allow_input_fusion"]):
-            if old in new_index:
-                fusion[new_index[old]] = allowed
-        section["allow_input_fusion"] = fusion
+    try:
+        if "input_memory_space_colors" in section:
+            section["input_memory_space_colors"] = [
+                {**color, "operand_index": new_index[color["operand_index"]]}
+                for color in section["input_memory_space_colors"]
+                if color["operand_index"] in new_index
+            ]
+        if "allow_input_fusion" in section:
+            fusion = [False] * operands
+            for old, allowed in enumerate(section["allow_input_fusion"]):
+                if old in new_index:
+                    fusion[new_index[old]] = allowed
+            section["allow_input_fusion"] = fusion
+    except (KeyError, TypeError):
+        raise ConfigError("a field of backend_config that counts operands is not what JAX writes") from None
     return json.dumps(config)
 
 

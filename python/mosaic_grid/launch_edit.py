@@ -14,7 +14,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from mosaic_grid import backend_config
 from mosaic_grid.ir_types import Value
-from mosaic_grid.program import BACKEND_CONFIG, KERNEL, Launch
+from mosaic_grid.program import BACKEND_CONFIG, KERNEL, Launch, ProgramError
 
 LAYOUTS = "operand_layouts"
 ALIASES = "output_operand_aliases"
@@ -50,7 +50,10 @@ def replace_kernel(
     renumbered = {operand.index: new for new, operand in enumerate(operands) if isinstance(operand, Kept)}
     attributes = {name: old.attributes[name] for name in old.attributes if name != BOUNDS}
     attributes[KERNEL] = ir.FlatSymbolRefAttr.get(kernel)
-    config = backend_config.renumber_operands(launch.config, renumbered, len(values))
+    try:
+        config = backend_config.renumber_operands(launch.config, renumbered, len(values))
+    except backend_config.ConfigError as error:
+        raise ProgramError(str(error), old) from None
     attributes[BACKEND_CONFIG] = ir.StringAttr.get(config)
     if LAYOUTS in attributes:
         layouts = list(ir.ArrayAttr(attributes[LAYOUTS]))

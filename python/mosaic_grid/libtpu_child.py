@@ -25,6 +25,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import backend_config
 from mosaic_grid.branches import branches_text
 from mosaic_grid.context import create_context
+from mosaic_grid.program import CUSTOM_CALLS, TARGET
 
 # XLA carries frontend attributes through inlining, cloning and fusion, and ignores them when it looks for equal
 # instructions. So this one tells which launch an instruction of the compiled program came from and changes nothing.
@@ -33,8 +34,6 @@ TAG = "mosaic_grid_launch"
 # Where the unpacked form names a launch's kernel.
 UNPACKED = "mosaic.kernel"
 
-_CALL = "stablehlo.custom_call"
-_TARGET = "tpu_custom_call"
 _FRONTEND_ATTRIBUTES = "mhlo.frontend_attributes"
 
 
@@ -162,7 +161,7 @@ def _survey(module: ir.Module) -> tuple[list[ir.Operation], str]:
     dynamic: list[str] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == _CALL and ir.StringAttr(op.attributes["call_target_name"]).value == _TARGET:
+        if op.name in CUSTOM_CALLS and ir.StringAttr(op.attributes["call_target_name"]).value == TARGET:
             launches.append(op)
         arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
         dynamic.extend(str(value.type) for value in (*op.results, *arguments) if _is_dynamic(value.type))
@@ -189,8 +188,8 @@ def _tag(op: ir.Operation, index: int) -> KernelCall:
         function = ir.Module.parse(payload.body).body.operations[0]
     except (backend_config.ConfigError, ir.MLIRError, IndexError):
         # Whether it is a kernel at all is for libtpu to say.
-        return KernelCall(_string(op, "kernel_name") or _TARGET, "tc", text)
-    name = _string(op, "kernel_name") or _string(function.operation, "sym_name") or _TARGET
+        return KernelCall(_string(op, "kernel_name") or TARGET, "tc", text)
+    name = _string(op, "kernel_name") or _string(function.operation, "sym_name") or TARGET
     core = str(function.attributes["tpu.core_type"]) if "tpu.core_type" in function.attributes else "tc"
     config = backend_config.parse(text)
     # libtpu stores equal code once wherever it was written.

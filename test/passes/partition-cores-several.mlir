@@ -5,6 +5,10 @@
 // RUN: %mosaic-opt %t/small.mlir -p 'partition-cores{cores=2 strategy=linearize}' | FileCheck %s --check-prefix=JOINT
 // RUN: %mosaic-opt %t/large.mlir -p 'partition-cores{cores=2}' | FileCheck %s --check-prefix=THREE
 // RUN: %mosaic-opt %t/large.mlir -p 'partition-cores{cores=2 strategy=split}' | FileCheck %s --check-prefix=SPLIT
+// Once more changes nothing: the fallback is left alone, and the compiler shares the others by itself.
+// RUN: %mosaic-opt %t/small.mlir -p 'partition-cores{cores=2}' > %t.once
+// RUN: %mosaic-opt %t/small.mlir -p 'partition-cores{cores=2},partition-cores{cores=2}' 2> /dev/null | diff %t.once -
+// RUN: %mosaic-opt %t.once -p 'partition-cores{cores=2}' 2> /dev/null | diff %t.once -
 // RUN: %mosaic-opt %t/apart.mlir -p 'partition-cores{cores=2 strategy=linearize}' | FileCheck %s --check-prefix=APART
 // RUN: %mosaic-opt %t/between.mlir -p 'partition-cores{cores=2 strategy=linearize}' | FileCheck %s --check-prefix=BETWEEN
 

@@ -125,3 +125,19 @@ def test_nothing_to_renumber() -> None:
     """A configuration without such fields stays what it says."""
     text = '{"custom_call_config": {"body": ""}}'
     assert json.loads(renumber_operands(text, {0: 1}, 2)) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"input_memory_space_colors": [{}]},
+        {"input_memory_space_colors": None},
+        {"input_memory_space_colors": [1]},
+        {"allow_input_fusion": None},
+        {"allow_input_fusion": 3},
+    ],
+)
+def test_fields_of_another_form_can_not_be_renumbered(section: dict[str, object]) -> None:
+    """What JAX doesn't write is an error that says so."""
+    with pytest.raises(ConfigError, match="a field of backend_config that counts operands is not what JAX writes"):
+        renumber_operands(json.dumps({"custom_call_config": section}), {0: 1}, 2)

@@ -109,11 +109,14 @@ def test_rule(ops: str, text: str) -> None:
         ("%r = arith.divsi %i, %j : i32", "divsi[i, j]"),
         ("%r = arith.shrsi %i, %j : i32", "shrsi[i, j]"),
         ("%r = arith.ori %i, %j : i32", "ori[i, j]"),
-        ("%f = arith.sitofp %i : i32 to f32\n%r = arith.fptosi %f : f32 to i32", "fptosi[sitofp[i]]"),
+        (
+            "%f = arith.sitofp %i : i32 to f32\n%r = arith.fptosi %f : f32 to i32",
+            "fptosi{f32 -> i32}[sitofp{i32 -> f32}[i]]",
+        ),
         (
             "%p = arith.trunci %i : i32 to i1\n%q = arith.trunci %j : i32 to i1\n%s = arith.cmpi slt, %p, %q : i1\n"
             "%r = arith.extui %s : i1 to i32",
-            "cmpi{predicate = 2 : i64}[i % 2, j % 2]",
+            "cmpi{predicate = 2 : i64, i1 -> i1 -> i1}[i % 2, j % 2]",
         ),
         (
             "%u = arith.index_cast %j : i32 to index\n%z = arith.constant 0 : index\n%o = arith.constant 1 : index\n"
@@ -229,6 +232,15 @@ def test_different_attributes_are_different_functions() -> None:
         return %a, %b, %c : i32, i32, i32"""
     first, second, third = indices_of(kernel(body, results="i32, i32, i32"))
     assert first != second == third
+
+
+def test_different_types_are_different_functions() -> None:
+    """Rounding to bf16 is another function than rounding to f32: their difference is not zero."""
+    ops = "%a = arith.sitofp %i : i32 to f32\n%b = arith.fptosi %a : f32 to i32\n"
+    ops += "%c = arith.sitofp %i : i32 to bf16\n%d = arith.fptosi %c : bf16 to i32\n%r = arith.subi %b, %d : i32"
+    (index,) = indices_of(kernel(f"{ops}\nreturn %r : i32"))
+    assert index != "0"
+    assert "bf16" in index
 
 
 def test_expression_too_large_is_a_function_of_everything() -> None:

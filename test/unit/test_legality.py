@@ -478,6 +478,24 @@ def test_dynamic_bound_races_from_two_steps_on() -> None:
     assert reasons(Source(COPY, bounds=(DYNAMIC, 2))) == []
 
 
+@pytest.mark.parametrize(
+    ("prelude", "steps"),
+    [
+        ("%c7 = arith.constant 7 : i32\n%r = arith.minsi %i0, %c7 : i32", 8),
+        ("%c8 = arith.constant 8 : i32\n%r = arith.remsi %i0, %c8 : i32", 8),
+        ("%r = arith.muli %i0, %c0 : i32", 1),
+    ],
+)
+def test_race_beyond_the_bounds_is_none(prelude: str, steps: int) -> None:
+    """What is known of a dynamic bound counts: steps that no launch has don't race, and one more would."""
+    program = launched(Source(COPY, bounds=(DYNAMIC, 2), output_map="%r, %c0", map_prelude=prelude))
+    kernel = program.kernels["kernel"]
+    assert legality.judge(kernel, (0,), program.launches, {0: steps}) == legality.Judgement()
+    (objection,) = legality.judge(kernel, (0,), program.launches, {0: steps + 1}).objections
+    assert objection.certain
+    assert objection.name == "parallel-race"
+
+
 DOUBLED = "%d = arith.muli %i0, %c2 : i32\n"
 SUM = DOUBLED + "%s = arith.addi %d, %i1 : i32"
 

@@ -104,6 +104,14 @@ def test_cores_used(kernel: Callable[[], Any], target: str, cores: str) -> None:
 
 
 @pytest.mark.libtpu
+def test_launch_in_the_older_dialect() -> None:
+    """A launch that is spelt in MHLO is found like any other."""
+    program = lowered(ONE()).replace(b"stablehlo.custom_call @", b"mhlo.custom_call @")
+    assert b"mhlo.custom_call" in program
+    assert lines(compiled(program)) == ["double: v5p: compiles, cores used: 1 of 2"]
+
+
+@pytest.mark.libtpu
 def test_failing_kernel() -> None:
     """A refused kernel is a report with libtpu's reason, free of its decoration."""
     report = compiled(lowered(TOO_MANY()))

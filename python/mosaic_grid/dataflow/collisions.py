@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import islpy as isl
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.isl_maps import Functions
+from mosaic_grid.dataflow.kernel import Opaque
 from mosaic_grid.dataflow.scalars import GRID_INDEX
 
 _EFFORT = 300_000
@@ -66,30 +68,35 @@ Answer = Apart | Collision | Undecided
 Bounds = Sequence[int | None]
 
 
-def collide(bounds: Bounds, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int] = ()) -> Answer:
+def collide(
+    bounds: Bounds,
+    one: Blocks,
+    other: Blocks,
+    axes: Sequence[int],
+    same: Sequence[int] = (),
+    most: Mapping[int, int] = MappingProxyType({}),
+) -> Answer:
     """Whether `one` at a step and `other` at a step that differs from it in one of `axes` share an element.
 
-    `bounds` are the grid's, None for a dynamic one, which may be anything from 0 on. In the dimensions `same` the two
-    steps are equal. `one` and `other` are windows on the same array.
+    `bounds` are the grid's, None for a dynamic one, which may be anything from 0 on, to `most` where that is known. In
+    the dimensions `same` the two steps are equal. `one` and `other` are windows on the same array.
     """
-    answer = _bounded(bounds, one, other, axes, same, exact=False)
+
+    def bounded(exact: bool) -> Answer:
+        context = isl.Context()
+        context.set_max_operations(_EFFORT)
+        try:
+            return _collide(Functions(context, bounds, exact, most), one, other, axes, same)
+        except isl.Error:
+            return Undecided("takes too long to analyse")
+
+    answer = bounded(exact=False)
     if not isinstance(answer, Apart) or not answer.unless:
         return answer
-    exactly = _bounded(bounds, one, other, axes, same, exact=True)
+    exactly = bounded(exact=True)
     # a dynamic dimension of billions of steps is nobody's: its windows leave the array before they meet again
     realistic = isinstance(exactly, Collision) and None not in bounds
     return exactly if isinstance(exactly, Apart) or realistic else answer
-
-
-def _bounded(
-    bounds: Bounds, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int], exact: bool
-) -> Answer:
-    context = isl.Context()
-    context.set_max_operations(_EFFORT)
-    try:
-        return _collide(Functions(context, bounds, exact), one, other, axes, same)
-    except isl.Error:
-        return Undecided("takes too long to analyse")
 
 
 def _collide(functions: Functions, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int]) -> Answer:
@@ -195,4 +202,4 @@ def _at(index: sym.Expr, values: Mapping[str, int]) -> int:
 
 
 def _reads(expr: sym.Expr) -> bool:
-    return any(isinstance(leaf, sym.Load) for leaf in sym.leaves_of(expr))
+    return any(isinstance(leaf, sym.Load) and not isinstance(leaf, Opaque) for leaf in sym.leaves_of(expr))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import islpy as isl
 
@@ -25,6 +26,8 @@ from mosaic_grid.symbolic.nodes import (
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod, TruncDiv, TruncRem
 from mosaic_grid.symbolic.ranges import type_range
 
+_I32_MAX = (1 << 31) - 1
+
 
 class NotAffineError(ValueError):
     """An expression that isn't quasi-affine in the grid indices."""
@@ -35,17 +38,23 @@ class Functions:
 
     A sum or a cast that may leave its type of 32 bits or more does so only in grids of absurd sizes, and takes a window
     out of its array long before. Such a function is defined only where none does, and `unless` says so; an `exact` one
-    is defined everywhere.
+    is defined everywhere. `most` says of dynamic dimensions how many steps they have at most, where that is known.
     """
 
-    def __init__(self, context: isl.Context, bounds: Sequence[int | None], exact: bool = False) -> None:
+    def __init__(
+        self,
+        context: isl.Context,
+        bounds: Sequence[int | None],
+        exact: bool = False,
+        most: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
         names = tuple(f"{BOUND}{axis}" for axis, bound in enumerate(bounds) if bound is None)
         indices = [f"{GRID_INDEX}{axis}" for axis in range(len(bounds))]
         limits = [
             f"0 <= {index} < {f'{BOUND}{axis}' if bound is None else bound}"
             for axis, (index, bound) in enumerate(zip(indices, bounds, strict=True))
         ]
-        limits += [f"{name} < {1 << 31}" for name in names]
+        limits += [f"{name} <= {most.get(int(name.removeprefix(BOUND)), _I32_MAX)}" for name in names]
         steps = f"[{', '.join(names)}] -> {{ [{', '.join(indices)}] : {' and '.join(limits)} }}"
         self.steps = isl.Set.read_from_str(context, steps)
         self.unless: set[str] = set()

@@ -28,6 +28,7 @@ _ANYTHING = sym.type_range(64, True)
 # an expression of more nodes than this is of no use to a person
 _LARGEST = 200
 # attributes that change neither an integer result nor what it depends on
+_PLAIN = frozenset({"i32", "index"})
 _HINTS = frozenset({"overflowFlags", "fastmath"})
 
 
@@ -175,10 +176,13 @@ class _Evaluation:
 
 
 def _name(op: ir.Operation, k: int) -> str:
-    """The name of the function that the operation computes: results and attributes tell functions apart."""
+    """The name of the function that the operation computes: results, attributes and types tell functions apart."""
     if op.name == "arith.constant":
         return str(op.attributes["value"])
     told = [f"{key} = {op.attributes[key]}" for key in op.attributes if key not in _HINTS] if not op.regions else []
+    kinds = [str(value.type) for value in (*op.operands, *op.results)]
+    if not _PLAIN.issuperset(kinds):
+        told.append(" -> ".join(kinds))
     short = op.name.rpartition(".")[2] + (f"{{{', '.join(told)}}}" if told else "")
     return f"{short}#{k}" if k else short
 

@@ -6,7 +6,7 @@ it looks at other cores, hands something from one step of a split dimension to a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
 
@@ -34,8 +34,13 @@ def assumptions(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch
     return judge(kernel, axes, launches).assumptions
 
 
-def judge(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> Judgement:
-    """Both answers at once. Raises `ProgramError` for a kernel whose parts don't fit together."""
+def judge(
+    kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], most: Mapping[int, int] | None = None
+) -> Judgement:
+    """Both answers at once. Raises `ProgramError` for a kernel whose parts don't fit together.
+
+    `most` says of dynamic dimensions how many steps they have at most, where that is known of every launch.
+    """
     effects = [*_of_the_launches(launches), *_of_the_body(kernel)]
     if effects:
         return Judgement(tuple(effects))
@@ -43,13 +48,13 @@ def judge(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> 
     unknown = [op for found in steps.walks for op in found.unknown]
     if unknown:
         return Judgement(tuple(_not_followed(op) for op in dict.fromkeys(unknown)))
-    return _of_the_memory(kernel, axes, launches, steps)
+    return _of_the_memory(Sharing.of(kernel, axes, launches, most), steps)
 
 
-def _of_the_memory(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], steps: Steps) -> Judgement:
+def _of_the_memory(sharing: Sharing, steps: Steps) -> Judgement:
     from mosaic_grid.legality.races import races  # isl is loaded only when a question needs it
 
-    sharing = Sharing.of(kernel, axes, launches)
+    kernel, axes = sharing.kernel, sharing.axes
     races_found = races(sharing, steps)
     handed_over = [*carried_state(sharing, steps, races_found.private), *unfinished_copies(sharing, steps)]
     against = [*handed_over, *races_found.objections]

@@ -37,11 +37,11 @@ def clashes(sharing: Sharing, argument: int, steps: Steps) -> Iterator[Clash]:
     )
     some = list(itertools.islice(writes.items(), _MOST))
     for (one, write), (other, _) in itertools.combinations_with_replacement(some, 2):
-        match collide(sharing.bounds, one, other, sharing.axes):
+        match collide(sharing.bounds, one, other, sharing.axes, most=sharing.most):
             case Collision(first, second, _):
                 yield Clash(f"{sharing.race(first, second)} write overlapping places of {name}", write.op.location)
     for (one, write), other in itertools.product(some, itertools.islice(reads, _MOST)):
-        match collide(sharing.bounds, one, other, sharing.axes):
+        match collide(sharing.bounds, one, other, sharing.axes, most=sharing.most):
             case Collision(first, second, _):
                 told = f"step {listed(second)} reads a place of {name} that step {listed(first)} writes"
                 yield Clash(told, write.op.location)

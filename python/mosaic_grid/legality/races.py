@@ -54,7 +54,7 @@ def _judge_blocks(found: Races, sharing: Sharing, number: int, window: Window) -
     if blocks is None:
         found.assumptions.append(Assumption(f"that no two cores write the same place of {name}", where, RACE))
         return
-    match collide(sharing.bounds, blocks, blocks, sharing.axes):
+    match collide(sharing.bounds, blocks, blocks, sharing.axes, most=sharing.most):
         case Apart(unless):
             found.private.add(sharing.first_window + number)
             if unless:
@@ -120,7 +120,7 @@ def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> 
         return
     outer = [axis for axis in sharing.prefix if axis not in sharing.axes]
     for axes, same, certain in ((sharing.axes, (), True), (outer, sharing.axes, False)):
-        match collide(sharing.bounds, one, other, axes, same):
+        match collide(sharing.bounds, one, other, axes, same, sharing.most):
             case Collision(first, second, _):
                 reason = (
                     f"step {listed(first)} reads a block of input {alias.input} that step {listed(second)} overwrites, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
@@ -28,21 +28,27 @@ class Alias:
 
 @dataclasses.dataclass(frozen=True)
 class Sharing:
-    """`axes` are the dimensions that are split; the first `inputs` windows are inputs, the others outputs."""
+    """`axes` are the dimensions that are split; the first `inputs` windows are inputs, the others outputs.
+
+    `most` says of dynamic dimensions how many steps they have at most, where that is known.
+    """
 
     kernel: Kernel
     axes: tuple[int, ...]
     inputs: int
     aliases: tuple[Alias, ...]
+    most: Mapping[int, int]
 
     @classmethod
-    def of(cls, kernel: Kernel, axes: Sequence[int], launches: Sequence[Launch]) -> Sharing:
+    def of(
+        cls, kernel: Kernel, axes: Sequence[int], launches: Sequence[Launch], most: Mapping[int, int] | None = None
+    ) -> Sharing:
         """Reads the number of outputs, and the aliases, from the launches; without any, from what the body writes."""
         windows = kernel.windows
         outputs = max((len(launch.op.results) for launch in launches), default=_outputs_written(kernel))
         inputs = len(windows) - min(outputs, len(windows))
         aliases = {alias for launch in launches for alias in _aliases(launch, inputs)}
-        return cls(kernel, tuple(axes), inputs, tuple(sorted(aliases, key=lambda a: a.output)))
+        return cls(kernel, tuple(axes), inputs, tuple(sorted(aliases, key=lambda a: a.output)), most or {})
 
     @property
     def bounds(self) -> tuple[int | None, ...]:

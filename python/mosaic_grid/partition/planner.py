@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic
+from mosaic_grid.branches import branch_of
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.diagnostics import Diagnostic, Severity, first_place, note, place_of
+from mosaic_grid.grid import Semantics
 from mosaic_grid.ir_types import Value
 from mosaic_grid.objections import Assumption, Judgement
 from mosaic_grid.partition.cost import linearizing_pays
@@ -43,6 +45,12 @@ class Planner:
         self._spoken_of: set[str] = set()
         self._judgements: dict[tuple[str, tuple[int, ...]], Judgement] = {}
         self._launches: dict[str, list[Launch]] = {}
+        self._shared = {
+            (branch.choice, launch.kernel.name)
+            for launch in self.program.launches
+            if launch.kernel.grid and launch.kernel.grid[0].semantics is Semantics.CORE_PARALLEL
+            if (branch := branch_of(launch.op))
+        }
         for launch in self.program.launches:
             self._launches.setdefault(launch.kernel.symbol, []).append(launch)
 
@@ -52,6 +60,8 @@ class Planner:
         runs = runs_to_share(kernel.grid, self.cores, self.strategy)
         if not kernel.on_tensor_core:
             runs = Nothing("it runs on the SparseCores")
+        elif self._is_fallback(launch):
+            runs = Nothing("it is the fallback of a shared kernel")
         if isinstance(runs, Nothing):
             self.left[kernel.name] = runs.reason
             return Plan(launch, ())
@@ -65,6 +75,11 @@ class Planner:
             self._spoken_of.add(kernel.symbol)
             self._speak_of(kernel, runs, plan)
         return plan
+
+    def _is_fallback(self, launch: Launch) -> bool:
+        """Whether the launch only steps in for a shared one beside it: sharing it too would make dead code."""
+        branch = branch_of(launch.op)
+        return branch is not None and branch.number == 0 and (branch.choice, launch.kernel.name) in self._shared
 
     def refuses(self, kernel: Kernel, axes: tuple[int, ...]) -> bool:
         """Whether something speaks against changing where the steps of these dimensions run; the remark says what."""
@@ -84,6 +99,14 @@ class Planner:
         for along in trusted.values():
             self.remarks += _trust(kernel, along, self.judge(kernel, along[0]).assumptions)
 
+    def _most(self, launches: Sequence[Launch]) -> dict[int, int]:
+        """How many steps the dynamic dimensions have at most, in any of these launches."""
+        most: dict[int, int] = {}
+        for launch in launches:
+            for axis, bound in launch.bounds.items():
+                most[axis] = max(most.get(axis, 0), symbolic.range_of(self.scalars.evaluate(bound)).hi)
+        return most
+
     def _facts(self, bound: Value) -> BoundFacts:
         value = self.scalars.evaluate(bound)
         known = symbolic.range_of(value)
@@ -97,7 +120,9 @@ class Planner:
 
             launches = self._launches.get(kernel.symbol, [])
             unfit = unfit_launch(launches) or unfit_kernel(kernel)
-            self._judgements[key] = Judgement((unfit,)) if unfit else legality.judge(kernel, axes, launches)
+            self._judgements[key] = (
+                Judgement((unfit,)) if unfit else legality.judge(kernel, axes, launches, self._most(launches))
+            )
         return self._judgements[key]
 
     def _worth_having(
