@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from jaxlib.mlir import ir
-from shipped_kernels import KERNELS
 
 import sweep
 from mosaic_grid.context import create_context
@@ -21,6 +20,7 @@ from mosaic_grid.session import Session
 from mosaic_grid.targets import parse_target
 from mosaic_grid.unpack import pack, unpack
 from mosaic_grid.write import write_text
+from shipped_kernels import KERNELS
 
 V5P = parse_target("v5p")
 QUICK = ("example_double", "matmul_bf16", "flash_single_step", "splash_mqa_causal", "paged", "gmm")

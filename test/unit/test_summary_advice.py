@@ -241,7 +241,7 @@ def test_kernel_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often a kernel is launched, its analysis is paid for once."""
     judged: list[tuple[int, ...]] = []
 
-    def judge(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> Judgement:
+    def judge(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], most: Mapping[int, int]) -> Judgement:
         judged.append(axes)
         return Judgement()
 
