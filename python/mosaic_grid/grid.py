@@ -10,6 +10,9 @@ from jaxlib.mlir import ir
 DYNAMIC = -(2**63)
 """How `iteration_bounds` spells a bound that is an operand of the launch."""
 
+I32_MAX = 2**31 - 1
+"""The largest bound: grid indices and dynamic bounds are i32."""
+
 
 class Semantics(enum.Enum):
     """`#tpu.dimension_semantics`: what the steps of a dimension may assume of each other."""

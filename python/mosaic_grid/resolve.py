@@ -9,13 +9,11 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic
 from mosaic_grid.dataflow.outer import OuterScalars
-from mosaic_grid.grid import Dimension
+from mosaic_grid.grid import I32_MAX, Dimension
 from mosaic_grid.kernel_edit import iteration_bounds, set_grid
 from mosaic_grid.launch_edit import BOUNDS, Kept, pinned_operands, replace_kernel
 from mosaic_grid.program import Kernel, Launch, Program, block_of, symbol_of
 from mosaic_grid.unpack import unique_symbol
-
-I32_MAX = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,10 +19,10 @@ from oracle.values import Array
 
 import mosaic_grid.legality
 from mosaic_grid.context import create_context
-from mosaic_grid.grid import Dimension, Semantics
+from mosaic_grid.grid import I32_MAX, Dimension, Semantics
 from mosaic_grid.objections import Judgement
 from mosaic_grid.partition.plan import BoundFacts, Nothing, make_option, runs_to_share
-from mosaic_grid.partition.split import I32_MAX, Split, fusable
+from mosaic_grid.partition.split import Split, fusable
 from mosaic_grid.partition.table import table_of
 from mosaic_grid.passes.partition_cores import PartitionCores
 from mosaic_grid.program import Program

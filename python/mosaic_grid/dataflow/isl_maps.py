@@ -9,6 +9,7 @@ import islpy as isl
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.scalars import BOUND, GRID_INDEX
+from mosaic_grid.grid import I32_MAX
 from mosaic_grid.symbolic.nodes import (
     Absolute,
     Compare,
@@ -25,8 +26,6 @@ from mosaic_grid.symbolic.nodes import (
 )
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod, TruncDiv, TruncRem
 from mosaic_grid.symbolic.ranges import type_range
-
-_I32_MAX = (1 << 31) - 1
 
 
 class NotAffineError(ValueError):
@@ -54,7 +53,7 @@ class Functions:
             f"0 <= {index} < {f'{BOUND}{axis}' if bound is None else bound}"
             for axis, (index, bound) in enumerate(zip(indices, bounds, strict=True))
         ]
-        limits += [f"{name} <= {most.get(int(name.removeprefix(BOUND)), _I32_MAX)}" for name in names]
+        limits += [f"{name} <= {most.get(int(name.removeprefix(BOUND)), I32_MAX)}" for name in names]
         steps = f"[{', '.join(names)}] -> {{ [{', '.join(indices)}] : {' and '.join(limits)} }}"
         self.steps = isl.Set.read_from_str(context, steps)
         self.unless: set[str] = set()

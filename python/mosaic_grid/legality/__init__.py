@@ -82,8 +82,8 @@ def _of_the_launches(launches: Sequence[Launch]) -> list[Objection]:
 def _of_the_body(kernel: Kernel) -> list[Objection]:
     """Operations that may not run on several cores, and code whose order can't be followed."""
     body = kernel.body
-    core = str(body.attributes["tpu.core_type"]) if "tpu.core_type" in body.attributes else "#tpu.core_type<tc>"
-    if core != "#tpu.core_type<tc>":
+    if not kernel.on_tensor_core:
+        core = body.attributes["tpu.core_type"]
         return [Objection(f"the kernel isn't for a TensorCore but for {core}", body.location, True, "cross-core")]
     if len(body.regions[0].blocks) != 1:
         reason = "the kernel's body has several blocks, whose order isn't followed"

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from mosaic_grid.grid import I32_MAX
 from mosaic_grid.ir_types import Value
 from mosaic_grid.launch_edit import Kept, replace_kernel
 from mosaic_grid.partition import scalars
-from mosaic_grid.partition.split import I32_MAX, Split
+from mosaic_grid.partition.split import Split
 from mosaic_grid.partition.table import Table
 from mosaic_grid.program import Launch
 

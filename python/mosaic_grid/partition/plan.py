@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from mosaic_grid.grid import Dimension, Semantics
+from mosaic_grid.grid import I32_MAX, Dimension, Semantics
 from mosaic_grid.partition.split import Split, fusable
 
 Strategy = Literal["auto", "split", "linearize"]
@@ -85,7 +85,7 @@ def make_option(
 def _facts_of(dimension: Dimension, facts: BoundFacts | None) -> BoundFacts:
     if dimension.bound is not None:
         return BoundFacts(dimension.bound, dimension.bound, max(dimension.bound, 1))
-    return facts or BoundFacts(-(2**31), 2**31 - 1)
+    return facts or BoundFacts(-I32_MAX - 1, I32_MAX)
 
 
 def _exceeds(dimension: Dimension, cores: int) -> bool:

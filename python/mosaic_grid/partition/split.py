@@ -15,9 +15,8 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from mosaic_grid.grid import Dimension, Semantics
+from mosaic_grid.grid import I32_MAX, Dimension, Semantics
 
-I32_MAX = 2**31 - 1
 MOST_FUSED = 2**16
 """Fused steps to one shared step: with more of them, few shared steps could be counted in 32 bits."""
 
