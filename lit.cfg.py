@@ -18,6 +18,7 @@ config.test_exec_root = str(root / ".cache" / "lit")
 
 config.substitutions += [
     ("%mosaic-opt", str(root / "tools" / "mosaic-opt")),
+    ("%mosaic-run", str(root / "tools" / "mosaic-run")),
     ("%python", sys.executable),
     # The exact exit code of a command that fails on purpose: 1 for diagnosed errors, 2 for bad input or usage.
     ("%expect-exit", f"{sys.executable} {root / 'tools' / 'expect_exit.py'}"),

@@ -90,7 +90,7 @@ def _add_pass_flags(group: argparse._ArgumentGroup) -> None:
 def _add_form_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--unpacked", action="store_true", help="write the unpacked program")
     text = "what to write: text or bytecode (default: text)"
-    group.add_argument("--emit", type=_choice("text", "bytecode"), default="text", metavar="FORM", help=text)
+    group.add_argument("--emit", type=choice("text", "bytecode"), default="text", metavar="FORM", help=text)
     text = "print source locations; in a file of -o they are kept anyway"
     group.add_argument("--mlir-print-debuginfo", action="store_true", help=text)
     group.add_argument("--mlir-print-op-generic", action="store_true", help="print ops in MLIR's generic form")
@@ -114,7 +114,7 @@ def _add_task_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--summary", action="store_true", help="print what the launches and their grids are")
     group.add_argument("--compile", metavar="CHIP,...", help="compile the result with libtpu; needs no TPU")
     text = "how that is reported: text or json (default: text)"
-    group.add_argument("--compile-format", type=_choice("text", "json"), default="text", metavar="FORM", help=text)
+    group.add_argument("--compile-format", type=choice("text", "json"), default="text", metavar="FORM", help=text)
     group.add_argument("--keep-compiler-dumps", metavar="DIR", help="leave libtpu's dumps there")
     group.add_argument("--run-reproducer", action="store_true", help="run what an internal failure left behind")
     group.add_argument("--list-passes", action="store_true", help="list the passes")
@@ -153,7 +153,9 @@ def _boolean(text: str) -> bool:
     raise argparse.ArgumentTypeError(f"expects true or false, got '{text}'{nearest(text, ['true', 'false'])}")
 
 
-def _choice(*choices: str) -> Callable[[str], str]:
+def choice(*choices: str) -> Callable[[str], str]:
+    """The type of a flag whose value is one of these words."""
+
     def read(text: str) -> str:
         if text in choices:
             return text

@@ -71,6 +71,12 @@ class Window:
         """`#tpu.element_window<[low], [high]>` where blocks are counted in elements, else `None`."""
         return self._param("window_kind")
 
+    @property
+    def restores(self) -> bool:
+        """Whether an output's block is brought in again when it is revisited, at whatever step."""
+        mode = self._param("revisit_mode")
+        return mode is not None and "any" in str(mode)
+
     def _param(self, name: str) -> ir.Attribute | None:
         return self.params[name] if name in self.params else None  # noqa: SIM401 (MLIR's `get` makes a new attribute)
 

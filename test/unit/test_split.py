@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 
 import numpy as np
 import pytest
+from grid_samples import Dim, Sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_maps import IndexMaps
 from jaxlib.mlir import ir
-from oracle import Machine, run_program
-from oracle.code import Frame
-from oracle.grid import CompiledKernel, compile_kernel
-from oracle.samples import Dim, Sample
-from oracle.values import Array
+from launched import Launched, Launches
 
 import mosaic_grid.legality
 from mosaic_grid.context import create_context
@@ -25,7 +24,6 @@ from mosaic_grid.partition.plan import BoundFacts, Nothing, make_option, runs_to
 from mosaic_grid.partition.split import Split, fusable
 from mosaic_grid.partition.table import table_of
 from mosaic_grid.passes.partition_cores import PartitionCores
-from mosaic_grid.program import Program
 from mosaic_grid.session import Session
 
 CONTEXT = create_context()
@@ -43,35 +41,39 @@ def _trusting() -> object:
 
 @dataclasses.dataclass(frozen=True)
 class Shared:
-    """The partitioned kernel that a launch picked, the bound of its cores' loop, and its table."""
+    """The partitioned kernel that a launch picked."""
 
-    module: ir.Operation  # keeps the kernel alive
-    kernel: CompiledKernel
-    share: int
-    table: Array
+    launched: Launched
+    maps: IndexMaps
+
+    @property
+    def share(self) -> int:
+        """The bound of the cores' loop."""
+        return self.launched.bounds[1]
 
     def indices(self, core: int, step: int, *inner: int) -> tuple[int, ...]:
         """What the output's index map makes of a step."""
-        grid = tuple(np.asarray(index, np.int32) for index in (core, step, *inner))
-        bounds = tuple(self.share if d.bound is None else d.bound for d in self.kernel.kernel.grid)
-        code = self.kernel.functions[self.kernel.kernel.windows[-1].transform or ""]
-        return tuple(int(index) for index in code.run(Frame({}, bounds), (*grid, self.table)))
+        return self.maps.blocks(self.launched, core, step, *inner)[-1]
 
 
-def launched(n: int, cores: int, inner: tuple[int, ...] = (), shape: int = 1) -> Shared | None:
-    """Shares a dynamic dimension of n steps in front of static ones; `None` where the launch picked the original."""
-    grid = (Dim(shape, "parallel", dynamic=True), *(Dim(bound) for bound in inner))
+@functools.cache
+def partitioned(cores: int, inner: tuple[int, ...]) -> tuple[Launches, dict[str, IndexMaps]]:
+    """Shares a dynamic dimension in front of static ones; the index maps by kernel."""
+    grid = (Dim(8, "parallel", dynamic=True), *(Dim(bound) for bound in inner))
     sample = Sample(grid, tuple(range(len(grid))))
     with CONTEXT, ir.Location.unknown():
         module = ir.Operation.parse(sample.text()).operation
         PartitionCores(cores=cores).run(module, Session())
-        machine = Machine(cores, dry=True)
-        run_program(module, [np.asarray(n, np.int32)], machine)
-        (launch,) = machine.launches
-        if launch.kernel == "kernel":
-            return None
-        share, table = launch.operands
-        return Shared(module, compile_kernel(Program(module).kernels[launch.kernel]), int(share), table)
+        launches = Launches(module)
+        return launches, {kernel.symbol: IndexMaps(kernel) for kernel in launches.kernels}
+
+
+def launched(n: int, cores: int, inner: tuple[int, ...] = ()) -> Shared | None:
+    """Shares n steps in front of static dimensions; `None` where the launch picked the original."""
+    launches, maps = partitioned(cores, inner)
+    with CONTEXT:
+        found = launches(np.asarray(n, np.int32))
+        return None if found.kernel.symbol == "kernel" else Shared(found, maps[found.kernel.symbol])
 
 
 def fair_shares(n: int, cores: int) -> list[range]:

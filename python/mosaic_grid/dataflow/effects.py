@@ -58,8 +58,8 @@ EFFECTS: dict[str, Effect] = _table(
     END="func.return scf.condition scf.yield tpu.yield",
     PRIVATE="memref.alloca tpu.internal_scratch tpu.sem_alloc",
     VIEW="""
-        memref.cast tpu.annotate tpu.assume_layout tpu.erase_memref_layout tpu.memref_bitcast tpu.memref_reshape
-        tpu.memref_slice tpu.memref_squeeze tpu.reinterpret_cast
+        memref.cast memref.memory_space_cast tpu.annotate tpu.assume_layout tpu.erase_memref_layout tpu.memref_bitcast
+        tpu.memref_reshape tpu.memref_slice tpu.memref_squeeze tpu.reinterpret_cast
     """,
     READ="memref.load tpu.strided_load tpu.vector_load vector.load",
     READ_SCATTERED="""

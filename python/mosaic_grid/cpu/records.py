@@ -1,0 +1,70 @@
+"""The records of a program's launches: what each kernel did wrong while the program ran, as more results of `@main`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from jaxlib.mlir import ir
+
+from mosaic_grid.cpu import build
+from mosaic_grid.cpu.faults import CAPACITY, Faults
+from mosaic_grid.cpu.lowering import Lowering
+from mosaic_grid.cpu.poison import codes_type
+from mosaic_grid.cpu.touches import nested
+from mosaic_grid.cpu.watch import Watch
+from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.grid import Dimension
+from mosaic_grid.ir_types import Value
+from mosaic_grid.program import Kernel, Launch
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """The record of one launch, or of several that share a function: what `faults` says of it.
+
+    `watch` knows more where everything is checked. `kernel` is its name, `location` where it is launched.
+    """
+
+    kernel: str
+    grid: tuple[Dimension, ...]
+    location: ir.Location
+    faults: Faults
+    watch: Watch | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorder:
+    """What the function of a launch gets and returns beyond what the launch does: codes (`Poison`), and the record."""
+
+    numbers: Iterator[int]
+    everything: bool
+
+    def argument_types(self) -> list[ir.Type]:
+        """The types of further arguments."""
+        return [codes_type()] if self.everything else []
+
+    def start(self, low: Lowering, launch: Launch, arguments: list[Value]) -> Record | None:
+        """Begins with the record, if anything can go wrong; `arguments` are the further ones."""
+        kernel = launch.kernel
+        waits = _waits(kernel)
+        if not self.everything and not waits:
+            return None
+        capacity = CAPACITY if self.everything else waits
+        low.faults = Faults(len(kernel.grid), everything=self.everything, capacity=capacity)
+        low.faults.start(low.memory)
+        location = launch.op.location
+        if self.everything:
+            (codes,) = arguments
+            low.memory.watch = Watch(low, low.faults, kernel.grid, location, codes, self.numbers)
+        return Record(kernel.name, kernel.grid, location, low.faults, low.memory.watch)
+
+
+def record_type(record: Record) -> ir.RankedTensorType:
+    """The type of the result that is the record."""
+    return build.tensor(record.faults.root.shape, record.faults.root.element)
+
+
+def _waits(kernel: Kernel) -> int:
+    """How many operations wait."""
+    return sum(effect_of(op) in (Effect.COPY_WAIT, Effect.SEM_WAIT) for op in nested(kernel.body))

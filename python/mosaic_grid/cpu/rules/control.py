@@ -1,0 +1,80 @@
+"""`scf`, and the regions of `tpu`: structured control flow, with the memory it may write threaded through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from mosaic_grid.cpu import build
+from mosaic_grid.cpu.lowering import Lowered, Lowering, Rule
+from mosaic_grid.cpu.types import lowered
+from mosaic_grid.cpu.views import View
+from mosaic_grid.cpu.writes import written_roots
+from mosaic_grid.ir_types import Value
+
+
+def _if(low: Lowering, op: ir.Operation) -> Sequence[Lowered]:
+    types = [lowered(result.type) for result in op.results]
+    yes, no = op.regions
+
+    def branch(region: ir.Region) -> list[Value]:
+        return _tensors(low.block(region.blocks[0])) if len(region.blocks) else []
+
+    return low.if_(low.value(op.operands[0]), types, lambda: branch(yes), lambda: branch(no), written_roots(low, [op]))
+
+
+def _for(low: Lowering, op: ir.Operation) -> Sequence[Lowered]:
+    """Counts upwards in i32; the bound is exclusive and the step positive, as scf says."""
+    start, stop, step, *initial = low.operands(op)
+    body = op.regions[0].blocks[0]
+
+    def repeat(values: Sequence[Value]) -> list[Value]:
+        index, *carried = values
+        after = _tensors(low.block(body, [index, *carried]))
+        return [hlo.add(index, step), *after]
+
+    def more(values: Sequence[Value]) -> Value:
+        return build.compare(values[0], stop, "LT")
+
+    return low.while_([start, *initial], more, repeat, written_roots(low, [op]))[1:]
+
+
+def _while(low: Lowering, op: ir.Operation) -> Sequence[Lowered]:
+    """The condition's region may do anything, so it runs once before the loop and then at the end of each round."""
+    before, after = (region.blocks[0] for region in op.regions)
+
+    def test(arguments: Sequence[Value]) -> list[Value]:
+        return _tensors(low.block(before, arguments))
+
+    def repeat(values: Sequence[Value]) -> list[Value]:
+        return test(_tensors(low.block(after, values[1:])))
+
+    return low.while_(test(low.operands(op)), lambda values: values[0], repeat, written_roots(low, [op]))[1:]
+
+
+def _region(low: Lowering, op: ir.Operation) -> Sequence[Lowered]:
+    """What is allocated inside ends with it."""
+    outside = set(low.memory.state)
+    results = low.block(op.regions[0].blocks[0])
+    if low.watch is not None:
+        low.watch.end(*(root for root in low.memory.state if root not in outside))
+    low.memory.state = {root: value for root, value in low.memory.state.items() if root in outside}
+    return results
+
+
+def _tensors(values: Sequence[Lowered]) -> list[Value]:
+    tensors = [value for value in values if not isinstance(value, View)]
+    assert len(tensors) == len(values), "a region hands on memory"
+    return tensors
+
+
+RULES: dict[str, Rule] = {
+    "scf.if": _if,
+    "scf.for": _for,
+    "scf.while": _while,
+    "scf.execute_region": _region,
+    "tpu.region": _region,
+    "tpu.trace": _region,
+}

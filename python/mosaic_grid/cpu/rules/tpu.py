@@ -1,0 +1,108 @@
+"""What is left of `tpu`: elementwise functions, counting, masks, what asks for the place in the grid, and hints."""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
+
+from mosaic_grid.cpu import build
+from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
+from mosaic_grid.cpu.rules.attributes import integer, integers
+from mosaic_grid.cpu.rules.shape import shape_of_result
+from mosaic_grid.cpu.rules.vector import box
+from mosaic_grid.cpu.types import lowered
+from mosaic_grid.cpu.wide import widen, widened
+from mosaic_grid.ir_types import Value
+
+
+def _iota(_: Lowering, op: ir.Operation) -> Value:
+    """The position in the listed dimensions, taken together in row-major order: the last one counts fastest."""
+    kind = lowered(op.results[0].type)
+    result, stride = None, 1
+    for axis in reversed(integers(op, "dimensions")):
+        position = build.iota(kind.shape, axis, kind.element_type)
+        if stride != 1:
+            position = hlo.multiply(position, build.constant(stride, kind.shape, kind.element_type))
+        result = position if result is None else hlo.add(result, position)
+        stride *= kind.shape[axis]
+    return build.constant(0, kind.shape, kind.element_type) if result is None else result
+
+
+def _reciprocal(low: Lowering, op: ir.Operation) -> Value:
+    """Exact, also where the kernel asks for an approximation or less than the full range: that is the TPU's affair."""
+
+    def inverse(value: Value) -> Value:
+        return hlo.divide(build.constant(1, build.shape_of(value), build.element_of(value)), value)
+
+    return widened(inverse, low.value(op.operands[0]))
+
+
+def _logistic(low: Lowering, op: ir.Operation) -> Value:
+    return widened(hlo.logistic, low.value(op.operands[0]))
+
+
+def _weird(low: Lowering, op: ir.Operation) -> Value:
+    """Whether a float is NaN or infinite."""
+    return hlo.not_(hlo.is_finite(widen(low.value(op.operands[0]))))
+
+
+def _create_mask(low: Lowering, op: ir.Operation) -> Value:
+    """The first half of the operands are the lower ends of a box, the second the upper ones, which are outside."""
+    shape = shape_of_result(op)
+    bounds = [low.index(operand) for operand in op.operands]
+    if len(bounds) != 2 * len(shape):
+        raise UnsupportedError(f"{len(bounds) // 2} pairs of bounds for a mask with {len(shape)} dimensions")
+    return box(shape, bounds[: len(shape)], bounds[len(shape) :])
+
+
+def _create_subelement_mask(_: Lowering, op: ir.Operation) -> Value:
+    """Packed rows from one to another; where these are in the wrong order, all rows but those between."""
+    shape = shape_of_result(op)
+    if len(shape) not in (2, 3):
+        raise UnsupportedError(f"a mask with {len(shape)} dimensions")
+    start, stop = integer(op, "from"), integer(op, "to")
+    packing = shape[2] if len(shape) == 3 else 1
+    row = hlo.multiply(build.iota(shape, 0), build.constant(packing, shape, build.i32_type()))
+    if packing > 1:
+        row = hlo.add(row, build.iota(shape, 2))
+    first, last = (build.constant(bound, shape, build.i32_type()) for bound in sorted((start, stop)))
+    between = hlo.and_(build.compare(row, first, "GE"), build.compare(row, last, "LT"))
+    return between if start <= stop else hlo.not_(between)
+
+
+def _same(low: Lowering, op: ir.Operation) -> Value:
+    return low.value(op.operands[0])
+
+
+def _iteration_bound(low: Lowering, op: ir.Operation) -> Value:
+    """The size of a dimension of the grid in this launch."""
+    return build.as_value(low.bounds[integer(op, "dim")])
+
+
+def _device_id(_: Lowering, __: ir.Operation) -> Value:
+    """There is one device."""
+    return build.i32(0)
+
+
+def _nothing(_: Lowering, __: ir.Operation) -> None:
+    """For people and profilers, or a check that the author put in."""
+
+
+RULES: dict[str, Rule] = {
+    "cf.assert": _nothing,
+    "tpu.assume_multiple": _same,
+    "tpu.create_mask": _create_mask,
+    "tpu.create_subelement_mask": _create_subelement_mask,
+    "tpu.delay": _nothing,
+    "tpu.device_id": _device_id,
+    "tpu.iota": _iota,
+    "tpu.iteration_bound": _iteration_bound,
+    "tpu.log": _nothing,
+    "tpu.log_buffer": _nothing,
+    "tpu.logistic": _logistic,
+    "tpu.reciprocal": _reciprocal,
+    "tpu.trace_start": _nothing,
+    "tpu.trace_stop": _nothing,
+    "tpu.trace_value": _nothing,
+    "tpu.weird": _weird,
+}

@@ -1,0 +1,1 @@
+"""Where this package meets a running JAX: the one part of it that imports JAX."""

@@ -1,0 +1,120 @@
+"""A compiled program that also says what its kernels do wrong: `Recorded` runs it, and a wait in vain is an error."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from mosaic_grid.cpu import convert
+from mosaic_grid.cpu.arrays import Array, TensorSpec
+from mosaic_grid.cpu.convert import Recording
+from mosaic_grid.cpu.execute import Executable, compile_program
+from mosaic_grid.cpu.faults import Fault
+from mosaic_grid.cpu.options import Options
+from mosaic_grid.cpu.poison import ROOTS, Fill
+from mosaic_grid.cpu.records import Record
+from mosaic_grid.diagnostics import Diagnostic
+from mosaic_grid.errors import UserError
+from mosaic_grid.passes.lower_to_cpu import LowerToCpu
+from mosaic_grid.pipeline import Pipeline, run_pipeline
+from mosaic_grid.runner import findings
+from mosaic_grid.runner.programs import Opened
+from mosaic_grid.session import Session
+
+type Codes = Mapping[int, Fill]
+
+
+class KernelError(UserError):
+    """A kernel that did something wrong while it ran; `diagnostics` are all errors that were found."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        first, *others = diagnostics
+        more = [*first.notes, *others]
+        super().__init__(first.message, first.place, [" ".join(each.lines()) for each in more])
+        self.diagnostics = tuple(diagnostics)
+
+
+@dataclasses.dataclass(frozen=True)
+class Observed:
+    """What a run returned, and what went wrong in it: faults with the record of the launch that they happened in."""
+
+    results: list[Array]
+    faults: list[tuple[Record, Fault]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Lowered:
+    """A program without launches whose `@main` returns what `recording` says behind its own results."""
+
+    module: ir.Operation
+    recording: Recording
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorded:
+    """A compiled program. Calling it is like calling an `Executable`."""
+
+    executable: Executable
+    recording: Recording
+
+    @property
+    def arguments(self) -> tuple[TensorSpec, ...]:
+        """What the program takes."""
+        specs = self.executable.arguments
+        return specs[:-1] if self.recording.takes_codes else specs
+
+    @property
+    def results(self) -> tuple[TensorSpec, ...]:
+        """What the program returns."""
+        specs = self.executable.results
+        return specs[: len(specs) - len(self.recording.records)]
+
+    def __call__(self, *arrays: Array) -> list[Array]:
+        """Runs the program; raises `KernelError` where a kernel waits for what can't come, `UserError` as ever."""
+        observed = self.observe(arrays)
+        stuck = findings.stuck_waits(observed.faults)
+        if stuck:
+            raise KernelError(stuck)
+        return observed.results
+
+    def observe(self, arrays: Sequence[Array], codes: Codes | None = None, default: Fill = Fill.DEFAULT) -> Observed:
+        """Runs the program and reads the records. `codes` say what unwritten memory holds, others hold `default`."""
+        given = list(arrays)
+        if self.recording.takes_codes:
+            every = np.full(ROOTS, default, np.int32)
+            for number, fill in (codes or {}).items():
+                every[number] = fill
+            given.append(every)
+        found = self.executable(*given)
+        count = len(self.results)
+        pairs = zip(self.recording.records, found[count:], strict=True)
+        faults = [(record, fault) for record, array in pairs for fault in record.faults.read(array)]
+        return Observed(found[:count], faults)
+
+
+def lower_recorded(
+    opened: Opened, options: Options, *, everything: bool = False, reproducers: Path = Path()
+) -> Lowered:
+    """A copy of the program without launches that records waits in vain, or everything that its kernels do wrong.
+
+    Raises `UserError`, or `InternalError` with a reproducer written.
+    """
+    found: list[Recording] = []
+
+    class Recorder(LowerToCpu):
+        def run(self, program: ir.Operation, session: Session) -> None:
+            found.append(convert.lower_recorded(program, options, everything=everything))
+
+    copy = opened.module.clone(ip=False).operation
+    step = Recorder(options.uninitialized, options.dma, options.interleave, options.precision)
+    run_pipeline(Pipeline((step,)), copy, Session(), reproducers=reproducers)
+    return Lowered(copy, found[0])
+
+
+def compile_recorded(lowered: Lowered) -> Recorded:
+    """Compiles it. Raises `UserError`."""
+    return Recorded(compile_program(lowered.module), lowered.recording)
