@@ -37,6 +37,7 @@ lint: $(STAMP) ## check style, types, dead test directives, generated docs and t
 	$(BIN)/python tools/check_filecheck.py || failed=1; \
 	$(BIN)/python tools/check_tree.py || failed=1; \
 	$(BIN)/python tools/gen_pass_docs.py --check || failed=1; \
+	$(BIN)/python tools/gen_diagnostics_docs.py --check || failed=1; \
 	exit $$failed
 
 format: $(STAMP) ## format the sources and fix what ruff can fix
@@ -46,8 +47,9 @@ format: $(STAMP) ## format the sources and fix what ruff can fix
 bench: $(STAMP) ## run the benchmarks; each prints ratios
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
-docs: $(STAMP) ## write docs/passes.md from the passes' declarations
+docs: $(STAMP) ## write docs/passes.md and docs/diagnostics.md from the declarations
 	@$(BIN)/python tools/gen_pass_docs.py
+	@$(BIN)/python tools/gen_diagnostics_docs.py
 
 clean: ## remove everything the other targets made, the environment too
 	@rm -rf $(VENV) .cache .pytest_cache .hypothesis build dist

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mosaic_grid.passbase import Pass
+from mosaic_grid.passes.check_grid import CheckGrid
 from mosaic_grid.passes.lower_to_cpu import LowerToCpu
 from mosaic_grid.passes.pack_kernels import PackKernels
 from mosaic_grid.passes.partition_cores import PartitionCores
 from mosaic_grid.passes.resolve_grid import ResolveGrid
 from mosaic_grid.passes.unpack_kernels import UnpackKernels
 
-_LISTED = (UnpackKernels, PackKernels, ResolveGrid, PartitionCores, LowerToCpu)
+_LISTED = (UnpackKernels, PackKernels, ResolveGrid, CheckGrid, PartitionCores, LowerToCpu)
 
 PASSES: dict[str, type[Pass]] = {cls.name: cls for cls in _LISTED}

@@ -16,6 +16,9 @@ from mosaic_grid.native_passes import NATIVE_PASSES
 from mosaic_grid.output import is_folder
 from mosaic_grid.pass_options import nearest
 from mosaic_grid.passes import PASSES
+from mosaic_grid.reports import Format
+from mosaic_grid.selection import Selection
+from mosaic_grid.selection_flags import read_selection
 from mosaic_grid.split_input import SEPARATOR
 from mosaic_grid.targets import Target, parse_target
 
@@ -26,6 +29,8 @@ _VALUE_LEFT_OUT = {
     "--mlir-print-ir-before": "",
     "--mlir-print-ir-after": "",
     "--verify-each": "true",
+    "--Werror": "",
+    "--explain": "",
 }
 """The flags whose value is optional, and what they are without one."""
 
@@ -92,6 +97,10 @@ class CommandLine:
     run_reproducer: bool
     list_passes: bool
     help: bool
+    selection: Selection = dataclasses.field(default_factory=Selection)
+    report_as: Format = "text"
+    explain: tuple[str, ...] | None = None
+    """The diagnostics to explain, all if there are none; `None` where nothing is to be explained."""
 
 
 def parse_command_line(arguments: Sequence[str]) -> CommandLine:
@@ -133,7 +142,18 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
         run_reproducer=given.run_reproducer,
         list_passes=given.list_passes,
         help=given.help,
+        selection=read_selection(given),
+        report_as=_report_as(given),
+        explain=None if given.explain is None else tuple(filter(None, (given.explain, *inputs))),
     )
+
+
+def _report_as(given: argparse.Namespace) -> Format:
+    form: Format = given.diagnostics_format
+    if form != "text" and (given.summary or given.compile is not None):
+        other = "--summary" if given.summary else "--compile"
+        raise UserError(f"--diagnostics-format={form} and {other} both write to standard output", notes=["give one"])
+    return form
 
 
 def _normal_form(arguments: Sequence[str], parser: flags.Parser) -> tuple[list[str], list[str], list[str]]:
@@ -207,6 +227,7 @@ def wants_help(arguments: Sequence[str]) -> bool:
 def with_default_task(command: CommandLine, terminal: bool) -> CommandLine:
     """On a terminal, a file and nothing else to do with it asks for its summary."""
     idle = command.pipeline is None and command.compile is None and command.form == Form()
+    idle = idle and command.report_as == "text"
     return dataclasses.replace(
         command, summary=command.summary or (terminal and idle and not command.verify_diagnostics)
     )

@@ -74,4 +74,10 @@ def _keep_jax_out() -> None:
     sys.modules.setdefault("jax.jaxlib.mosaic.python", cast(ModuleType, None))
 
 
+def _name_the_tpu_dialect() -> None:
+    """Says where the Python side of `tpu` is: it is loaded, but looked for here first, without success, at every op."""
+    sys.modules.setdefault("jaxlib.mlir.dialects.tpu", tpu)
+
+
 _keep_jax_out()
+_name_the_tpu_dialect()

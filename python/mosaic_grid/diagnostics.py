@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
+import re
 from collections.abc import Iterable
 from typing import cast
 
 from jaxlib.mlir import ir
 
+from mosaic_grid.catalogue import CATALOGUE
 from mosaic_grid.errors import Place
-from mosaic_grid.location_text import file_of
+from mosaic_grid.location_text import file_of, text_of_name
+from mosaic_grid.severity import Severity
 
+_TWICE = re.compile(r"(?:^|/)([^/]+)/\1$")
 
-class Severity(enum.Enum):
-    """MLIR's four severities; the value is the word that is printed."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    REMARK = "remark"
-    NOTE = "note"
+__all__ = ["Diagnostic", "Severity", "first_place", "note", "place_of"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Diagnostic:
-    """One message: lower case, no full stop. `name` is its kebab-case name in the catalogue, empty for notes."""
+    """One message: lower case, no full stop. `name` is its kebab-case name in the catalogue, empty for notes.
+
+    `kernel` is the name of the kernel that it is about, `about` what in it, in words that hold as long as the finding
+    does ("dimension 0"): both are empty where there is none. Raises `ValueError` for a name that is not in it.
+    """
 
     severity: Severity
     message: str
     place: Place | None = None
     name: str = ""
     notes: tuple[Diagnostic, ...] = ()
+    kernel: str = ""
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        """Whatever is said under a name has to be explained under it."""
+        if self.name and self.name not in CATALOGUE:
+            raise ValueError(f"the diagnostic '{self.name}' is not in the catalogue")
 
     def lines(self) -> Iterable[str]:
         """The message and its notes as gcc and MLIR print them: `file:line:column: severity: message [name]`."""
@@ -50,13 +58,17 @@ def place_of(location: ir.Location) -> Place | None:
     """The innermost position a person wrote, `None` where there is no file at all.
 
     It looks through names, into the callee of a call site, and takes the first placed part of a fusion: JAX's locations
-    read `name(callsite(callee at caller))`, the innermost frame first.
+    read `name(callsite(callee at caller))`, the innermost frame first. Pallas lowers like operations once and inlines
+    that, under a name with the operation's twice (`get/get`): then the callee is whichever of them came first.
     """
     match ir.Location.from_attr(location.attr):  # what an `MLIRError` hands out is of the base class
         case ir.FileLineColLoc() as position:
             return Place(file_of(position), position.start_line, position.start_col)
         case ir.NameLoc() as named:
-            return place_of(named.child_loc)
+            child = named.child_loc
+            if isinstance(child, ir.CallSiteLoc) and _TWICE.search(text_of_name(named)):
+                return place_of(child.caller) or place_of(child)
+            return place_of(child)
         case ir.CallSiteLoc() as call:
             return place_of(call.callee) or place_of(call.caller)
         case ir.FusedLoc() as fused:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import io
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,8 +10,9 @@ from typing import TextIO
 
 from jaxlib.mlir import ir
 
+import mosaic_grid
 from mosaic_grid import expected, supervisor
-from mosaic_grid.command_line import CommandLine
+from mosaic_grid.command_line import CommandLine, Form
 from mosaic_grid.containers import text as mlir_text
 from mosaic_grid.containers.untrusted import check_kernels, check_registered, reading
 from mosaic_grid.core_counts import told_of_cores
@@ -20,14 +20,15 @@ from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.dump import Dump, bytes_of, name_of, read_each
 from mosaic_grid.errors import Place, UserError
 from mosaic_grid.instrumentation import Instrument, IRPrinter, Timing
+from mosaic_grid.kernel_patterns import check_patterns, warning_of_native_passes
 from mosaic_grid.native_passes import NATIVE_PASSES, NativePassError
 from mosaic_grid.output import Written, check_output, deliver
 from mosaic_grid.own_locations import with_own_locations
 from mosaic_grid.packed import has_launches, is_packed, packed_bytes
-from mosaic_grid.pass_options import nearest
 from mosaic_grid.passes import PASSES
 from mosaic_grid.pipeline import NativePass, Pipeline, parse_pipeline, run_pipeline
 from mosaic_grid.program import Program
+from mosaic_grid.reports import Reporter
 from mosaic_grid.reproducer import InternalError, flags_of
 from mosaic_grid.session import Session
 from mosaic_grid.split_input import SEPARATOR, split_input
@@ -39,7 +40,6 @@ DIAGNOSED, BAD_INPUT, INTERNAL = 1, 2, 70
 """Exit codes, the worst of which a run ends with; 70 is EX_SOFTWARE of sysexits.h."""
 
 _FORM_PASSES = ("unpack-kernels", "pack-kernels")
-_NAMES_TOLD = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,12 +75,24 @@ class Driver:
         command.printing.check([*PASSES, *NATIVE_PASSES])
         check_output(command.form.output)
         self.summaries: list[Written] = []
+        self.reporter = Reporter(command.report_as, out, err)
 
     def run(self) -> int:
         """Works through the inputs and returns the exit code: an input that can't be read doesn't stop it."""
+        try:
+            self._run()
+        except UserError as error:
+            self.reporter.fail(_diagnostics(error)[0])
+            self.status = max(self.status, BAD_INPUT)
+            raise
+        finally:
+            self.reporter.finish(mosaic_grid.__version__, self.status)
+        return self.status
+
+    def _run(self) -> None:
         command = self.command
-        if command.kernels:
-            self._warn_of_native_passes()
+        for told in warning_of_native_passes(command.kernels, self.pipeline):
+            self._say(told)
         for told in told_of_cores(self.pipeline, command.target, command.compile.targets if command.compile else ()):
             self._say(told)
         results = [result for job in self._jobs() if (result := self._work(job))]
@@ -91,7 +103,8 @@ class Driver:
             self._deliver(results)
             if command.compile:
                 self._compile(results)
-        return self.status
+        if command.selection.recorder:
+            self._say(command.selection.recorder.write())
 
     def _jobs(self) -> Iterator[_Job]:
         """The programs of all inputs. Inputs that can't be read are reported on the way."""
@@ -122,7 +135,7 @@ class Driver:
 
     def _work(self, job: _Job) -> _Result | None:
         """Runs everything on one program and prints, or checks, what is said of it; `None` if an error was."""
-        session = Session(self.command.target, self.command.kernels)
+        session = Session(self.command.target, self.command.kernels, selection=self.command.selection)
         failure: UserError | None = None
         result: _Result | None = None
         try:
@@ -137,7 +150,7 @@ class Driver:
                 self._say(mismatch)
         else:
             for diagnostic in session.diagnostics:
-                self._say(diagnostic)
+                self._say(diagnostic, job.name)
             if failure:
                 self._report(failure)
         return None if session.failed else result
@@ -156,9 +169,9 @@ class Driver:
             rest = Pipeline((PASSES["unpack-kernels"](), *self.pipeline.steps))
             with stage("unpacking the kernels", program, str(rest), flags), reading(job.name, packed_bytes(program)):
                 unpack(program)
+        self._note_kernels(program)
         run_pipeline(self.pipeline, program, session, self._instruments(), verify=command.verify_each)
-        if command.kernels:
-            self.kernels.update(dict.fromkeys(kernel.name for kernel in Program(program).kernels.values()))
+        self._note_kernels(program)
         if command.summary:
             with stage("the summary", program, flags=(*flags, "--summary")):
                 self._summarise(program, job.name)
@@ -174,6 +187,13 @@ class Driver:
         names = {step.name for step in self.pipeline.steps if not isinstance(step, NativePass)}
         wanted = bool(self.pipeline.steps or command.form.unpacked or command.summary or command.kernels)
         return wanted and names.isdisjoint(_FORM_PASSES)
+
+    @property
+    def _only_checks(self) -> bool:
+        """Whether all that was asked for is what checks say."""
+        steps = self.pipeline.steps
+        checks = bool(steps) and all(not isinstance(step, NativePass) and step.kind == "check" for step in steps)
+        return checks and self.command.form == Form()
 
     def _instruments(self) -> Sequence[Instrument]:
         watching: list[Instrument] = []
@@ -194,7 +214,7 @@ class Driver:
     def _deliver(self, results: Sequence[_Result]) -> None:
         """Writes the programs. One file for all is only written if nothing went wrong with any of them."""
         command, form = self.command, self.command.form
-        if form.to_stdout and (command.summary or command.compile):
+        if form.to_stdout and (command.summary or command.compile or self.reporter.takes_stdout or self._only_checks):
             return
         if form.to_file and self.status:
             self.err.write(f"note: {form.output} is not written\n")
@@ -235,31 +255,29 @@ class Driver:
         if any(report.failed for _, reports in compiled for report in reports):
             self.status = max(self.status, DIAGNOSED)
 
-    def _warn_of_native_passes(self) -> None:
-        native = [step.text for step in self.pipeline.steps if isinstance(step, NativePass)]
-        if native:
-            message = f"--kernel is for this tool's passes: MLIR's work on the whole program ({', '.join(native)})"
-            self._say(Diagnostic(Severity.WARNING, message))
+    def _note_kernels(self, program: ir.Operation) -> None:
+        """Keeps the names of a program's kernels: before its passes, which may lower them, and what they unpacked."""
+        if self.command.kernels:
+            self.kernels.update(dict.fromkeys(kernel.name for kernel in Program(program).kernels.values()))
 
     def _check_patterns(self) -> None:
-        """Raises `UserError` if some `--kernel` matches no kernel of any program."""
-        for pattern in self.command.kernels:
-            if self.status < BAD_INPUT and not fnmatch.filter(self.kernels, pattern):
-                names = list(self.kernels)
-                more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
-                told = f"the kernels are {', '.join(names[:_NAMES_TOLD])}{more}" if names else "there is no kernel"
-                raise UserError(f"--kernel={pattern} matches no kernel{nearest(pattern, names)}", notes=[told])
+        """Raises `UserError` if some `--kernel` matches no kernel of any program, all of which could be read."""
+        if self.status < BAD_INPUT:
+            check_patterns(self.command.kernels, list(self.kernels))
 
     def _report(self, error: UserError | InternalError) -> None:
         self.err.write(f"{error}\n")
         if isinstance(error, InternalError):
             self.err.write(f"note: {raised_at(error.cause)}\n")
+            self.reporter.fail(Diagnostic(Severity.ERROR, str(error)))
+        else:
+            self.reporter.fail(_diagnostics(error)[0])
         self.status = max(self.status, _status_of(error))
 
-    def _say(self, diagnostic: Diagnostic) -> None:
+    def _say(self, diagnostic: Diagnostic, program: str = "") -> None:
         if diagnostic.severity is Severity.ERROR:
             self.status = max(self.status, DIAGNOSED)
-        self.err.write("\n".join(diagnostic.lines()) + "\n")
+        self.reporter.say(diagnostic, program)
 
 
 def text_of(path: str) -> str:

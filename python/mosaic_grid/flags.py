@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -24,6 +25,7 @@ and anything else the program.
 """
 
 EPILOG = """\
+Checks (check-grid) only report: a run of nothing but checks prints no program, unless a flag says in which form.
 Kernels are unpacked on the way in and packed again on the way out; a pipeline that names 'unpack-kernels' or
 'pack-kernels' itself decides on that alone. A pass can be a flag too: --resolve-grid --partition-cores=cores=2.
 
@@ -69,6 +71,7 @@ def parser() -> Parser:
     result.add_argument("-o", dest="output", default="-", metavar="OUT", help="where to write; DIR/ for a file each")
     _add_pass_flags(result.add_argument_group("passes"))
     _add_form_flags(result.add_argument_group("input and output"))
+    _add_diagnostic_flags(result.add_argument_group("diagnostics"))
     _add_debug_flags(result.add_argument_group("watching passes"))
     _add_task_flags(result.add_argument_group("other tasks"))
     return result
@@ -99,6 +102,32 @@ def _add_form_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--split-input-file", metavar="MARKER", help=text)
     text = "check expected-error, -warning, -remark and -note comments against what is said"
     group.add_argument("--verify-diagnostics", action="store_true", help=text)
+
+
+def _add_diagnostic_flags(group: argparse._ArgumentGroup) -> None:
+    text = "say what a diagnostic is about and what to do, or list them all"
+    group.add_argument("--explain", metavar="NAME", help=text)
+    group.add_argument("--strict", action="store_true", help="also warn of what checks could not decide")
+    for level, flag, text in (
+        ("error", "--Werror", "warnings are errors: all of them, or the diagnostic of this name"),
+        ("warning", "--warn", "report the diagnostic of this name as a warning; the last flag for a name counts"),
+        ("off", "--no-warn", "don't report warnings and remarks of this name"),
+    ):
+        read = functools.partial(_level, level)
+        group.add_argument(flag, dest="levels", action="append", default=[], type=read, metavar="NAME", help=text)
+    text = "don't report this of kernels whose name the glob matches"
+    group.add_argument("--suppress", action="append", default=[], metavar="NAME:KERNEL", help=text)
+    group.add_argument("--baseline", metavar="FILE", help="don't report findings that this file knows")
+    text = "write the findings to this file instead of reporting them"
+    group.add_argument("--write-baseline", metavar="FILE", help=text)
+    text = "how they are reported: text on standard error, or json or sarif on standard output (default: text)"
+    group.add_argument(
+        "--diagnostics-format", type=choice("text", "json", "sarif"), default="text", metavar="FORM", help=text
+    )
+
+
+def _level(level: str, name: str) -> tuple[str, str]:
+    return name, level
 
 
 def _add_debug_flags(group: argparse._ArgumentGroup) -> None:
@@ -159,7 +188,8 @@ def choice(*choices: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text in choices:
             return text
-        expects = " or ".join(f"'{choice}'" for choice in choices)
+        *others, last = (f"'{choice}'" for choice in choices)
+        expects = f"{', '.join(others)} or {last}"
         raise argparse.ArgumentTypeError(f"expects {expects}, got '{text}'{nearest(text, choices)}")
 
     return read

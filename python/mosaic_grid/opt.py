@@ -36,6 +36,11 @@ def _run(arguments: Sequence[str]) -> int:
     if command.help or command.list_passes:
         sys.stdout.write(flags.parser().format_help() if command.help else flags.list_passes())
         return 0
+    if command.explain is not None:
+        from mosaic_grid.explain import explain
+
+        sys.stdout.write(explain(command.explain))
+        return 0
     from mosaic_grid import context, driver, rerun
 
     with context.create_context() as mlir, context.unknown_location():

@@ -6,6 +6,7 @@ import dataclasses
 import fnmatch
 
 from mosaic_grid.diagnostics import Diagnostic, Severity
+from mosaic_grid.selection import Selection
 from mosaic_grid.targets import Target
 
 
@@ -13,17 +14,20 @@ from mosaic_grid.targets import Target
 class Session:
     """One run over one program.
 
-    `kernels` are glob patterns of kernel names; none means every kernel. Diagnostics are collected in the order in
-    which they were emitted; printing them is the caller's business.
+    `kernels` are glob patterns of kernel names; none means every kernel. Diagnostics that `selection` leaves in are
+    collected in the order in which they were emitted; printing them is the caller's business.
     """
 
     target: Target | None = None
     kernels: tuple[str, ...] = ()
     diagnostics: list[Diagnostic] = dataclasses.field(default_factory=list[Diagnostic])
+    selection: Selection = dataclasses.field(default_factory=Selection)
 
     def emit(self, diagnostic: Diagnostic) -> None:
-        """Records one diagnostic."""
-        self.diagnostics.append(diagnostic)
+        """Records one diagnostic, if it is to be reported."""
+        selected = self.selection.apply(diagnostic)
+        if selected is not None:
+            self.diagnostics.append(selected)
 
     def selects(self, kernel: str) -> bool:
         """Whether passes may look at the kernel of this name."""

@@ -20,7 +20,7 @@ def whole_tensors_made(executable: Executable, elements: int) -> list[str]:
     [module] = executable._loaded.hlo_modules()
     computations = {
         text.split(" ", 2)[1] if text.startswith("ENTRY") else text.split(" ", 1)[0]: text
-        for text in module.to_string().split("\n\n")[1:]
+        for text in map(str.strip, module.to_string().split("\n\n")[1:])
     }
     called = {name for text in computations.values() for name in re.findall(r"calls=(%[^\s,]+)", text)}
     found = []

@@ -69,7 +69,8 @@ class GridKernel:
     """A kernel and its launch. `tables` are the lengths of the prefetch operands, `%t0` and so on.
 
     `aliases` maps outputs to the inputs whose array they take over. `skipped` (a divisor and a rest): an output isn't
-    written in steps whose indices add up to that rest.
+    written in steps whose indices add up to that rest. With `dirty` a step adds one to the blocks of its inputs before
+    it uses them.
     """
 
     grid: tuple[Dim, ...]
@@ -78,6 +79,7 @@ class GridKernel:
     tables: tuple[int, ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
     skipped: tuple[int, int] | None = None
+    dirty: bool = False
 
     @property
     def windows(self) -> tuple[Window, ...]:
@@ -148,6 +150,7 @@ def _body(kernel: GridKernel) -> list[str]:
         "%c0 = arith.constant 0 : index",
         "%one = arith.constant 1 : i32",
         f"%three = arith.constant dense<3> : {flat}",
+        f"%ones = arith.constant dense<1> : {flat}",
         f"%before = memref.load {scratch}",
         "%count = arith.addi %before, %one : i32",
         f"memref.store %count, {scratch}",
@@ -162,6 +165,9 @@ def _body(kernel: GridKernel) -> list[str]:
     lines.append(f"%sum = vector.broadcast {code} : i32 to {flat}")
     value = "%sum"
     for k, window in enumerate(kernel.inputs):
+        if kernel.dirty:
+            lines += [*_load(k, window, "clean"), f"%more{k} = arith.addi %clean{k}, %ones : {flat}"]
+            lines += _store(k, window, f"%more{k}")
         lines += [*_load(k, window), f"%sum{k} = arith.addi {value}, %flat{k} : {flat}"]
         value = f"%sum{k}"
     if kernel.skipped is not None:
@@ -171,17 +177,25 @@ def _body(kernel: GridKernel) -> list[str]:
     for k, window in enumerate(kernel.outputs, len(kernel.inputs)):
         lines += [*_load(k, window), f"%tripled{k} = arith.muli %flat{k}, %three : {flat}"]
         lines += [f"%new{k} = arith.addi %tripled{k}, {value} : {flat}"]
-        kind, zeros = _type("vector", window.buffer), ", ".join(["%c0"] * len(window.buffer))
-        lines += [f"%shaped{k} = vector.shape_cast %new{k} : {flat} to {kind}"]
-        lines += [f"tpu.vector_store %w{k}[{zeros}], %shaped{k} {{strides = array<i32>}} : {_memref(window)}, {kind},"]
+        lines += _store(k, window, f"%new{k}")
     return [*lines, *(["}"] if kernel.skipped is not None else [])]
 
 
-def _load(number: int, window: Window) -> list[str]:
+def _load(number: int, window: Window, name: str = "flat") -> list[str]:
+    """Loads a window's block, flat, as `%NAME` with the window's number."""
     kind, zeros = _type("vector", window.buffer), ", ".join(["%c0"] * len(window.buffer))
     return [
-        f"%block{number} = vector.load %w{number}[{zeros}] : {_memref(window)}, {kind}",
-        f"%flat{number} = vector.shape_cast %block{number} : {kind} to vector<{ELEMENTS}xi32>",
+        f"%{name}_block{number} = vector.load %w{number}[{zeros}] : {_memref(window)}, {kind}",
+        f"%{name}{number} = vector.shape_cast %{name}_block{number} : {kind} to vector<{ELEMENTS}xi32>",
+    ]
+
+
+def _store(number: int, window: Window, value: str) -> list[str]:
+    kind, zeros = _type("vector", window.buffer), ", ".join(["%c0"] * len(window.buffer))
+    shaped = f"%shaped{number}"
+    return [
+        f"{shaped} = vector.shape_cast {value} : vector<{ELEMENTS}xi32> to {kind}",
+        f"tpu.vector_store %w{number}[{zeros}], {shaped} {{strides = array<i32>}} : {_memref(window)}, {kind},",
     ]
 
 

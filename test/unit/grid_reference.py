@@ -83,9 +83,12 @@ def _move(kernel: GridKernel, held: Sequence[Held], places: Sequence[Point]) -> 
 
 def _step(kernel: GridKernel, held: Sequence[Held], point: Point, counter: int) -> None:
     """One run of the body."""
+    count = len(kernel.inputs)
+    if kernel.dirty:
+        for each in held[:count]:
+            each.values = [_wrapped(value + 1) for value in each.values]
     if kernel.skipped is not None and sum(point) % kernel.skipped[0] == kernel.skipped[1]:
         return
-    count = len(kernel.inputs)
     code = counter + sum(index * (10 + 7**axis) for axis, index in enumerate(point))
     for k in range(ELEMENTS):
         total = code + sum(each.values[k] for each in held[:count])

@@ -39,7 +39,8 @@ def kernels(draw: st.DrawFn, *, disjoint: bool = False) -> GridKernel:
         outputs.append(result)
     skipped = draw(st.none() | st.tuples(st.integers(1, 3), st.integers(0, 2)))
     tables = tuple(max(1, dim.bound) for dim in grid)
-    return GridKernel(grid, tuple(inputs), tuple(outputs), tables, tuple(aliases), skipped)
+    dirty = draw(st.integers(0, 3)) == 0
+    return GridKernel(grid, tuple(inputs), tuple(outputs), tables, tuple(aliases), skipped, dirty)
 
 
 @st.composite

@@ -40,28 +40,30 @@ class IndexMaps:
         return [tuple(itertools.islice(values, rank)) for rank in self.ranks]
 
 
-def steps_of_cores(launched: Launched) -> list[list[Block]]:
-    """The points of the grid that each core steps through."""
+type Walk = list[list[Block]]
+"""The windows' blocks at each step of a core."""
+
+
+def walks(launched: Launched, maps: IndexMaps) -> list[Walk]:
+    """Which blocks each core has, step by step."""
     grid = launched.kernel.grid
     ranges = [range(bound) for bound in launched.bounds]
     cores = [axis for axis, dimension in enumerate(grid) if dimension.semantics is Semantics.CORE_PARALLEL]
     places = itertools.product(*(ranges[axis] for axis in cores))
-    return [
+    points = [
         [point for point in itertools.product(*ranges) if tuple(point[axis] for axis in cores) == place]
         for place in places
     ]
+    return [[maps.blocks(launched, *point) for point in mine] for mine in points]
 
 
-def moves(launched: Launched, maps: IndexMaps) -> list[int]:
-    """How often each window goes to another block, over all cores."""
-    found = np.zeros(len(maps.ranks), int)
-    for points in steps_of_cores(launched):
-        before: list[Block | None] = [None] * len(maps.ranks)
-        for point in points:
-            blocks = maps.blocks(launched, *point)
-            found += [old != new for old, new in zip(before, blocks, strict=True)]
-            before = [*blocks]
-    return [int(count) for count in found]
+def moves(walks: Sequence[Walk]) -> list[list[Block]]:
+    """The blocks that each window goes to, sorted; a block counts each time that a core's window goes to it."""
+    windows = max((len(walk[0]) for walk in walks if walk), default=0)
+    return [
+        sorted(block for walk in walks for block, _ in itertools.groupby(blocks[window] for blocks in walk))
+        for window in range(windows)
+    ]
 
 
 def _compiled(kernel: Kernel) -> Executable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from mosaic_grid.command_line import CommandLine, Form, parse_command_line, with
 from mosaic_grid.errors import UserError
 from mosaic_grid.native_passes import NATIVE_PASSES
 from mosaic_grid.passes import PASSES
+from mosaic_grid.selection import Selection, Suppression
 from mosaic_grid.split_input import SEPARATOR
 from mosaic_grid.targets import parse_target
 
@@ -62,9 +64,19 @@ def test_optional_values_swallow_no_input(dashes: str) -> None:
     assert not given.verify_each
 
 
-def test_every_long_flag_may_have_a_single_dash() -> None:
+def test_every_long_flag_may_have_a_single_dash(tmp_path: Path) -> None:
     """MLIR's tools take both, and people who know them type both."""
+    known = tmp_path / "known.json"
+    known.write_text('{"version": 1, "findings": []}')
     values = {
+        "--explain": "idle-cores",
+        "--Werror": "idle-cores",
+        "--warn": "idle-cores",
+        "--no-warn": "idle-cores",
+        "--suppress": "idle-cores:*",
+        "--baseline": str(known),
+        "--write-baseline": "new.json",
+        "--diagnostics-format": "json",
         "--pass-pipeline": "cse",
         "--target": "v5p",
         "--kernel": "k",
@@ -82,6 +94,46 @@ def test_every_long_flag_may_have_a_single_dash() -> None:
         extra = ["--compile=v5p"] if flag in ("--compile-format", "--keep-compiler-dumps") else []
         given = f"{flag}={values[flag]}" if parser.takes_value(flag) else flag
         assert parse(given[1:], *extra) == parse(given, *extra) != parse(*extra) or flag == "--version", flag
+
+
+def test_selection() -> None:
+    """Flags of a name are kept in their order; --Werror without one is about all warnings."""
+    given = parse("--Werror", "--Werror=idle-cores", "--warn", "idle-cores", "--strict", "--suppress=zero-trip-grid:a*")
+    assert given.selection == Selection(
+        strict=True,
+        werror=True,
+        levels=(("idle-cores", "error"), ("idle-cores", "warning")),
+        suppressions=(Suppression("zero-trip-grid", "a*"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--Werror=idle-core", "there is no diagnostic 'idle-core'; did you mean 'idle-cores'?"),
+        ("--no-warn=zero-trip-grid", "--no-warn: zero-trip-grid is an error"),
+        ("--suppress=idle-cores", "--suppress expects NAME:KERNEL, got 'idle-cores'"),
+        ("--baseline=missing.json", "can't read the baseline 'missing.json': no such file or directory"),
+        ("--diagnostics-format=xml", "--diagnostics-format: expects 'text', 'json' or 'sarif', got 'xml'"),
+    ],
+)
+def test_bad_selection(flag: str, message: str) -> None:
+    """A name that isn't in the catalogue, or a flag that would do nothing, is an error."""
+    with pytest.raises(UserError, match=re.escape(message)):
+        parse(flag)
+
+
+def test_documents_have_standard_output_for_themselves() -> None:
+    """Two answers can't both be on it."""
+    with pytest.raises(UserError, match="both write to standard output"):
+        parse("--diagnostics-format=sarif", "--summary")
+
+
+def test_explain() -> None:
+    """The names may stand behind an equals sign or a space; none at all asks for the list."""
+    assert parse("--explain").explain == ()
+    assert parse("--explain=idle-cores").explain == parse("--explain", "idle-cores").explain == ("idle-cores",)
+    assert parse("x").explain is None
 
 
 def test_printing() -> None:

@@ -72,7 +72,7 @@ def test_many_random_kernels(data: st.DataObject) -> None:
 
 # What random kernels seldom are.
 
-I, J, BACK = Term("index", 0), Term("index", 1), Term("back", 0)
+AT, NEXT, BACK = Term("index", 0), Term("index", 1), Term("back", 0)
 DYNAMIC = Dim(3, dynamic=True)
 
 
@@ -89,29 +89,29 @@ def overwritten(given: Window, *results: Window) -> GridKernel:
 
 SPECIAL: dict[str, tuple[GridKernel, Sequence[Sequence[int]]]] = {
     "innermost dimension of one step": (
-        GridKernel((Dim(3), DYNAMIC), (), (row(J, array=(18,)),)),
+        GridKernel((Dim(3), DYNAMIC), (), (row(NEXT, array=(18,)),)),
         [(3, 3), (3, 1), (3, 0)],
     ),
     "two innermost dimensions of one step": (
-        GridKernel((Dim(2), DYNAMIC, DYNAMIC), (), (row(J, Term("index", 2), array=(3, 18)),)),
+        GridKernel((Dim(2), DYNAMIC, DYNAMIC), (), (row(NEXT, Term("index", 2), array=(3, 18)),)),
         [(2, 3, 2), (2, 3, 1), (2, 1, 3), (2, 1, 1)],
     ),
     "static dimension around one of one step": (
-        GridKernel((DYNAMIC, Dim(2), DYNAMIC), (), (row(J, Term("index", 2), array=(2, 18)),)),
+        GridKernel((DYNAMIC, Dim(2), DYNAMIC), (), (row(NEXT, Term("index", 2), array=(2, 18)),)),
         [(3, 2, 3), (3, 2, 1), (1, 2, 1)],
     ),
-    "padding of the input only": (overwritten(row(I, array=(18,), pad=(2, 1)), row(I, array=(18,))), [(3,)]),
-    "padding of the output only": (overwritten(row(I, array=(18,)), row(I, array=(18,), pad=(2, 1))), [(3,)]),
-    "different padding": (overwritten(row(I, array=(12,), pad=(2, 0)), row(I, array=(12,), pad=(1, 3))), [(3,)]),
-    "two results, one array": (overwritten(row(I, array=(18,)), row(I, array=(18,)), row(BACK, array=(18,))), [(3,)]),
+    "padding of the input only": (overwritten(row(AT, array=(18,), pad=(2, 1)), row(AT, array=(18,))), [(3,)]),
+    "padding of the output only": (overwritten(row(AT, array=(18,)), row(AT, array=(18,), pad=(2, 1))), [(3,)]),
+    "different padding": (overwritten(row(AT, array=(12,), pad=(2, 0)), row(AT, array=(12,), pad=(1, 3))), [(3,)]),
+    "two results, one array": (overwritten(row(AT, array=(18,)), row(AT, array=(18,)), row(BACK, array=(18,))), [(3,)]),
     "nothing but cores": (
         GridKernel(
-            (Dim(3, "core_parallel"), Dim(2, "core_parallel", dynamic=True)), (), (row(I, J, array=(3, 12)),)
+            (Dim(3, "core_parallel"), Dim(2, "core_parallel", dynamic=True)), (), (row(AT, NEXT, array=(3, 12)),)
         ),
         [(3, 2), (3, 1), (3, 0), (3, -1)],
     ),
 }  # fmt: skip
-"""Blocks that stay unexpectedly, arrays of several windows, and grids of cores, each with the bounds of its launches."""
+"""Blocks that stay unexpectedly, arrays of several windows, grids of cores; each with the bounds of its launches."""
 
 
 @pytest.mark.parametrize("name", SPECIAL)

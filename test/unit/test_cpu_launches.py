@@ -17,6 +17,7 @@ from launch_text import ANY, SMEM, VMEM, LaunchText, window
 
 from mosaic_grid.context import create_context, unknown_location
 from mosaic_grid.cpu.arrays import Array
+from mosaic_grid.cpu.convert import UnsupportedKernelError, lower_to_cpu
 from mosaic_grid.cpu.options import Options
 from mosaic_grid.unpack import unpack
 
@@ -232,11 +233,44 @@ def test_launches_wherever_they_stand(program: Callable[[Any, Any], Any]) -> Non
 
 def test_identical_launches_share_a_function() -> None:
     """A function is made for each kernel and form of launch, not for each launch."""
-    from mosaic_grid.cpu.convert import lower_to_cpu
-
     with CONTEXT, unknown_location():
         module = ir.Module.parse(pallas_programs.text_of(pallas_programs.identical)).operation
         unpack(module)
         assert lower_to_cpu(module, Options()) == 3
         names = [str(op.operation.attributes["sym_name"]) for op in module.regions[0].blocks[0].operations]
         assert len(names) == 2
+
+
+def test_a_program_that_cannot_be_lowered_stays_as_it_is() -> None:
+    """Also where another of its kernels could be."""
+    text = pallas_programs.text_of(pallas_programs.same_name)
+    with CONTEXT, unknown_location():
+        module = ir.Module.parse(text).operation
+        unpack(module)
+        *_, last = [op.operation for op in module.regions[0].blocks[0].operations]
+        body = last.regions[0].blocks[0].operations[0].operation.regions[0].blocks[0]
+        with ir.InsertionPoint.at_block_begin(body):
+            ir.Operation.create("my.op")
+        before = str(module)
+        with pytest.raises(UnsupportedKernelError, match=r"the kernel 'scale' can't be lowered") as caught:
+            lower_to_cpu(module, Options())
+        assert [each.op for each in caught.value.unsupported] == ["my.op"]
+        assert str(module) == before
+
+
+def test_a_launch_without_operands() -> None:
+    """A kernel that only writes, and one that does nothing at all."""
+    text = LaunchText(
+        [],
+        ["tensor<2xi32>"],
+        [f"%o: {PAIR}"],
+        [""],
+        f"""%c1 = arith.constant 1 : index
+        %seven = arith.constant 7 : i32
+        memref.store %seven, %o[%c1] : {PAIR}""",
+    ).text()
+    assert run(text)[0].tolist() == [LEAST, 7]
+    nothing = """
+      func.func public @main() { stablehlo.custom_call @tpu_custom_call() {mosaic.kernel = @k} : () -> () return }
+      module @k attributes {stable_mosaic.version = 15 : i64} { func.func @k() { return } }"""
+    assert run(nothing) == []

@@ -48,7 +48,7 @@ class Say(Pass):
                 function.attributes["function_type"] = ir.TypeAttr.parse("(i32) -> ()")
             case _:
                 place = Place("a.mlir", 1, 1)
-                said = Diagnostic(Severity(self.what), "odd grid", place, "odd-grid", (note("it is 7"),))
+                said = Diagnostic(Severity(self.what), "odd grid", place, "idle-cores", (note("it is 7"),))
                 session.emit(said)
 
 
@@ -130,7 +130,7 @@ def test_odd_file_names(tool: Tool) -> None:
 def test_what_passes_say(tool: Tool, severity: str, status: int) -> None:
     """Diagnostics go to standard error; after an error the exit code is 1 and the program isn't written."""
     run = tool("a.mlir", f"--say=what={severity}")
-    assert run.err == f"a.mlir:1:1: {severity}: odd grid [odd-grid]\nnote: it is 7\n"
+    assert run.err == f"a.mlir:1:1: {severity}: odd grid [idle-cores]\nnote: it is 7\n"
     assert (run.status, bool(run.out)) == (status, not status)
 
 
@@ -138,7 +138,7 @@ def test_what_passes_say(tool: Tool, severity: str, status: int) -> None:
 def test_verify_diagnostics(tool: Tool, severity: str) -> None:
     """What a pass says is expected at its line; then nothing is printed, and all is well."""
     comment = (
-        f"// expected-{severity}@below {{{{odd {{{{g..d}}}} [odd-grid]}}}}\n// expected-note@below {{{{it is 7}}}}\n"
+        f"// expected-{severity}@below {{{{odd {{{{g..d}}}} [idle-cores]}}}}\n// expected-note@below {{{{it is 7}}}}\n"
     )
     Path("b.mlir").write_text(comment + PROGRAM)
     run = tool("b.mlir", "--verify-diagnostics", f"--say=what={severity}")

@@ -26,14 +26,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("program", "grid", "context", "diagnostics", "session", "passbase"),
     ("dataflow",),
     ("legality", "objections"),
-    ("passes", "partition", "resolve", "cpu"),
+    ("passes", "checks", "partition", "resolve", "cpu", "summary"),
     (
-        *("pipeline", "native_passes", "reproducer", "containers", "dump", "summary"),
+        *("pipeline", "native_passes", "reproducer", "containers", "dump", "kernel_patterns"),
         *("guard", "guard_server", "supervisor", "libtpu", "libtpu_child", "libtpu_report"),
     ),
     (
         *("command_line", "compile_command", "core_counts", "driver", "flags", "output", "process", "rerun", "stages"),
-        *("runner", "jax_hook"),
+        *("runner", "jax_hook", "selection_flags"),
     ),
     ("opt", "__main__"),
 )

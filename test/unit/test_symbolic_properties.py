@@ -189,7 +189,7 @@ def test_verdicts_are_true(sample: Sample, relation: sym.Relation, k: int) -> No
             assert all(holds)
         case sym.Refuted(witness):
             assert not any(holds)
-            point = {p: dict(witness).get(str(p), 0) for p in PARAMS}
+            point = {p: dict(witness.values).get(str(p), 0) for p in PARAMS}
             assert not BINARY[relation][1](sym.value_of(expr, point), k)
         case sym.Unknown(reason):
             assert str(expr) in reason

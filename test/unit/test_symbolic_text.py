@@ -147,7 +147,7 @@ def test_verdicts() -> None:
     """Proved by the range, refuted with a witness where nothing satisfies it, unknown with the reason otherwise."""
     assert sym.compare(P, ">=", 0) == sym.Proved()
     assert sym.compare(sym.add(P, c(1)), ">", P) == sym.Proved()
-    assert sym.compare(P, ">", 1000) == sym.Refuted((("p", 0),))
+    assert sym.compare(P, ">", 1000) == sym.Refuted(sym.Witness((("p", 0),)))
     assert sym.compare(c(3), "==", 4) == sym.Refuted()
     assert sym.compare(sym.add(sym.mul(c(2), P), c(1)), "!=", 8) == sym.Proved()
     assert sym.compare(P, ">=", 1) == sym.Unknown("p is in [0, 1000]")

@@ -60,9 +60,12 @@ def lower_recorded(program: ir.Operation, options: Options, *, everything: bool)
     That is waits that are never met, or `everything` that can be found. Raises what `lower_to_cpu` does.
     """
     _refuse_bare(program)
+    if everything and options.dma == "late":
+        message = "where kernels are checked, copies land at once; what is used before its wait is found all the same"
+        raise UserError(message, notes=["leave out --dma=late"])
     recorder = Recorder(itertools.count(), everything=everything)
     records, lost = _lower(program, options, list(Program(program).launches), recorder)
-    return Recording(tuple(records), tuple(lost), everything)
+    return Recording(tuple(records), tuple(lost), takes_codes=everything and bool(records))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +134,7 @@ def _function(
     kernel = launch.kernel
     at_end = ir.InsertionPoint(program.regions[0].blocks[0])
     copy = kernel.module.clone(ip=at_end).operation
-    low = Lowering(RULES, options)
+    low, copied = Lowering(RULES, options), Kernel(copy)
     made: ir.Operation | None = None
     try:
         _simplify(copy)
@@ -148,8 +151,8 @@ def _function(
             arguments = list(block.arguments)
             with ir.InsertionPoint(block):
                 further = arguments[len(operands) :]
-                record = recorder.start(low, launch, further) if recorder is not None else None
-                results = LaunchBody(launch, Kernel(copy), low).build(arguments[: len(operands)])
+                record = recorder.start(low, launch, copied, further) if recorder is not None else None
+                results = LaunchBody(launch, copied, low).build(arguments[: len(operands)])
                 if record is not None:
                     results.append(low.memory.state[record.faults.root])
                 func.ReturnOp(results)

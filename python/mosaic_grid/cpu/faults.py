@@ -32,11 +32,12 @@ _DETAILS = 10
 class What(enum.Enum):
     """What can go wrong, and the numbers that are kept of it."""
 
-    OUTSIDE = "touches what is beyond the end of its memory"
+    OUTSIDE = "touches what is outside of its memory: whether it is known where; then a dimension, the start, how many"
     WINDOW = "wants a block outside of its array: how many dimensions, whether it counts elements, the block's index"
     UNWRITTEN = "reads what nobody wrote: how many elements"
     OUTPUT = "leaves a result unwritten: how many elements, and the index of the first"
     RACE = "touches what another core touches: whether that one wrote, and its indices, -1 where they differ"
+    IN_FLIGHT = "uses what a copy is using: whether that one writes it, and the number of its semaphore"
     UNWAITED = "starts a copy that nobody waits for: how much of it the semaphore counts in the end"
     STUCK = "waits for what can't come any more: how much is there, and how much it waits for"
 
@@ -154,7 +155,25 @@ def check_inside(low: Lowering, op: ir.Operation, *views: View, writes: bool = F
     for view in views:
         beyond = _beyond(view)
         if beyond:
-            low.faults.note(low, build.any_of(beyond), What.OUTSIDE, op, view.root, writes=writes)
+            outside = build.any_of(beyond)
+            low.faults.note(low, outside, What.OUTSIDE, op, view.root, writes=writes, details=_where(view))
+
+
+def _where(view: View) -> list[Index]:
+    """The dimension of the root in which a view sticks out, where it starts there, and how many elements it has."""
+    steps = steps_of(view) if view.is_static else []
+    if not steps or not isinstance(first := steps[0], Slice):
+        return []
+    found: list[Index] = [0, 0, 0]
+    for axis, (offset, size, whole) in enumerate(zip(first.offsets, first.sizes, view.root.shape, strict=True)):
+        if isinstance(offset, int) and 0 <= offset <= whole - size:
+            continue
+        start = build.as_value(offset)
+        beyond = [build.compare(start, build.i32(0), "LT"), build.compare(start, build.i32(whole - size), "GT")]
+        new: list[Index] = [axis, start, size]
+        pairs = zip(map(build.as_value, new), map(build.as_value, found), strict=True)
+        found = [build.select(build.any_of(beyond), here, before) for here, before in pairs]
+    return [1, *found]
 
 
 def _beyond(view: View) -> list[Value]:

@@ -107,7 +107,7 @@ class LaunchBody:
             for argument in kernel.arguments[len(kernel.grid) :]:
                 low.late.prepare(low.memory, argument, low.view(argument).root)
         if low.watch is not None:
-            low.watch.prepare(assignment.arrays, self._blank, core)
+            low.watch.prepare(assignment.arrays, self._blank, core, kernel.arguments[len(kernel.grid) :])
         run_cores(core)
         if low.watch is not None:
             low.watch.results(assignment.results)

@@ -166,13 +166,17 @@ class Lowering:
         return results[: len(types)]
 
     def when(self, predicate: Value, act: Callable[[], None], written: Sequence[Root]) -> None:
-        """Does something to memory if the predicate holds."""
+        """Does something to memory if the predicate holds.
 
-        def branch() -> list[Value]:
+        That is a loop of one round or none: what a loop carries XLA updates in place, but what one branch of a
+        conditional leaves alone it may copy. It takes no more time.
+        """
+
+        def once(_: Sequence[Value]) -> list[Value]:
             act()
-            return []
+            return [build.constant(0, (), build.i1_type())]
 
-        self.if_(predicate, [], branch, list, written)
+        self.while_([predicate], lambda values: values[0], once, written)
 
     def while_(
         self,

@@ -58,7 +58,7 @@ class Races:
     def state_of(self, array: Root) -> tuple[Root, ...]:
         """The roots that change when an array is touched."""
         touched = self._touched.get(array)
-        return (touched.writer, touched.reader, self._faults.root) if touched is not None else ()
+        return (touched.writer, touched.reader) if touched is not None else ()
 
     def reads(self, op: ir.Operation | None, view: View) -> None:
         """This step's core reads a view of known shape; `op` is `None` for the grid, which moves a block."""

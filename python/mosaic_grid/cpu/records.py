@@ -44,9 +44,11 @@ class Recorder:
         """The types of further arguments."""
         return [codes_type()] if self.everything else []
 
-    def start(self, low: Lowering, launch: Launch, arguments: list[Value]) -> Record | None:
-        """Begins with the record, if anything can go wrong; `arguments` are the further ones."""
-        kernel = launch.kernel
+    def start(self, low: Lowering, launch: Launch, kernel: Kernel, arguments: list[Value]) -> Record | None:
+        """Begins with the record, if anything can go wrong.
+
+        `kernel` is what is lowered, maybe a copy of the launch's own; `arguments` are the further ones.
+        """
         waits = _waits(kernel)
         if not self.everything and not waits:
             return None
@@ -56,7 +58,7 @@ class Recorder:
         location = launch.op.location
         if self.everything:
             (codes,) = arguments
-            low.memory.watch = Watch(low, low.faults, kernel.grid, location, codes, self.numbers)
+            low.memory.watch = Watch(low, low.faults, kernel, location, codes, self.numbers)
         return Record(kernel.name, kernel.grid, location, low.faults, low.memory.watch)
 
 

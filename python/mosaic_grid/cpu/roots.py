@@ -39,7 +39,9 @@ class Root:
 def title(root: Root) -> str:
     """What messages call a root: by its author's name where it is an argument that has one."""
     location = root.location
-    if isinstance(location, ir.NameLoc) and place_of(location) is None and (name := text_of_name(location)):
-        kinds = {Kind.SCRATCH: "scratch ", Kind.SEMAPHORE: "semaphore "}
-        return f"{kinds.get(root.kind, '')}'{name}'"
-    return root.name
+    if not isinstance(location, ir.NameLoc):
+        return root.name
+    with location.context:
+        name = text_of_name(location) if place_of(location) is None else ""
+    kinds = {Kind.SCRATCH: "scratch ", Kind.SEMAPHORE: "semaphore "}
+    return f"{kinds.get(root.kind, '')}'{name}'" if name else root.name

@@ -57,8 +57,7 @@ class Unwaited:
             mark.operations.append(op)
         number = build.i32(1 + mark.operations.index(op))
         row = build.concatenate([build.reshape(each, (1,)) for each in (number, *self._low.indices)], 0)
-        offsets: Sequence[Index] = [0] * len(semaphore.root.shape)
-        offsets = next((step.offsets for step in steps_of(semaphore) if isinstance(step, Slice)), offsets)
+        offsets = offsets_of(semaphore)
         part = View(mark.root).slice([*offsets, 0], [*[1] * len(offsets), mark.root.shape[-1]])
         self._low.memory.write(part, build.reshape(row, part.shape))
 
@@ -80,6 +79,10 @@ class Unwaited:
             indices = [build.reshape(build.slice_(row, [1 + axis], [1]), ()) for axis in range(width - 1)]
             count = build.reshape(build.dynamic_slice(counts, [place], [1]), ())
             predicate = build.compare(place, build.i32(number), "LT")
-            self._faults.note(
-                self._low, predicate, What.UNWAITED, op, semaphores, details=[count], indices=indices
-            )
+            self._faults.note(self._low, predicate, What.UNWAITED, op, semaphores, details=[count], indices=indices)
+
+
+def offsets_of(semaphore: View) -> Sequence[Index]:
+    """Where in its array of semaphores a view of one of them is."""
+    steps = steps_of(semaphore)
+    return next((step.offsets for step in steps if isinstance(step, Slice)), (0,) * len(semaphore.root.shape))

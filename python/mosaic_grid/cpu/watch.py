@@ -7,7 +7,7 @@ or ends. `Masks`, `Races` and `Unwaited` keep books beside memory, in roots of t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jaxlib.mlir import ir
@@ -15,7 +15,9 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index
+from mosaic_grid.cpu.extents import by_parts
 from mosaic_grid.cpu.faults import Faults, What
+from mosaic_grid.cpu.inflight import InFlight
 from mosaic_grid.cpu.masks import Masks, probes, same_bits
 from mosaic_grid.cpu.poison import Poison
 from mosaic_grid.cpu.races import Races
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
     from mosaic_grid.cpu.grid import Core
     from mosaic_grid.cpu.lowering import Lowering
     from mosaic_grid.cpu.operands import Array
-    from mosaic_grid.grid import Dimension
+    from mosaic_grid.program import Kernel
 
 
 class Watch:
-    """The watch over one launch, at `location`; `grid` are the kernel's dimensions.
+    """The watch over one launch of a kernel, at `location`.
 
     `codes` and `numbers` are those of `Poison`.
     """
@@ -43,7 +45,7 @@ class Watch:
         self,
         low: Lowering,
         faults: Faults,
-        grid: Sequence[Dimension],
+        kernel: Kernel,
         location: ir.Location,
         codes: Value,
         numbers: Iterator[int],
@@ -53,10 +55,11 @@ class Watch:
         self.location = location
         self.masks = Masks(low.memory)
         self.poison = Poison(codes, numbers, low.options)
-        self.shared = [n for n, d in enumerate(grid) if d.semantics is not Semantics.ARBITRARY and d.bound != 1]
+        self.shared = [n for n, d in enumerate(kernel.grid) if d.semantics is not Semantics.ARBITRARY and d.bound != 1]
         self._races = Races(low, faults, self.shared)
         self._unwaited = Unwaited(low, faults)
-        self._before = Root("the grid indices of the step before", (len(grid),), build.i32_type(), Kind.GRID)
+        self.in_flight = InFlight(low, faults, kernel.body)
+        self._before = Root("the grid indices of the step before", (len(kernel.grid),), build.i32_type(), Kind.GRID)
         self.inputs: set[Root] = set()
         self._shapes: dict[Root, tuple[int, ...]] = {}
         self.private: list[Root] = []
@@ -75,18 +78,21 @@ class Watch:
             some = build.compare(count, build.i32(0), "GT")
             self.faults.note(self.low, some, What.UNWRITTEN, op, view.root, details=[count])
         self._races.reads(op, view)
+        self.in_flight.used(op, view, writes=False)
 
     def wrote(self, view: View) -> None:
         """An operation writes a view of known shape."""
         if self.low.op is not None:
             self.masks.wrote(view)
             self._races.writes(self.low.op, view)
+            self.in_flight.used(self.low.op, view, writes=True)
 
     def modified(self, view: View, change: Callable[[Value], Value]) -> None:
         """An operation writes some elements of a view, or adds to them."""
         if self.low.op is None:
             return
         self.masks.modified(view, change)
+        self.in_flight.used(self.low.op, view, writes=True)
         if self._races.tracks(view.root):
             same = [same_bits(change(old), old) for old in probes(view)]
             self._races.writes(self.low.op, view, hlo.not_(hlo.and_(*same)))
@@ -97,20 +103,38 @@ class Watch:
         if self.low.op is not None:
             self._races.reads(self.low.op, source)
             self._races.writes(self.low.op, target)
+            self.in_flight.used(self.low.op, source, writes=False)
+            self.in_flight.used(self.low.op, target, writes=True)
 
     def changes(self, *roots: Root) -> list[Root]:
-        """What changes when an operation copies between these roots, their shadows aside."""
-        return [root for touched in roots for root in self._races.state_of(touched)]
+        """What changes when an operation copies between these roots."""
+        beside = [*self.low.memory.with_shadows(roots), *(r for root in roots for r in self._races.state_of(root))]
+        return [*(root for root in beside if root not in roots), self.faults.root]
 
-    def started(self, semaphore: View) -> None:
-        """An operation starts a copy that this semaphore counts."""
+    def started(self, semaphore: View, source: View, target: View) -> None:
+        """An operation has started a copy that this semaphore counts, between views of one shape."""
         if self.low.op is not None:
             self._unwaited.started(self.low.op, semaphore)
+            beside = self.changes(source.root, target.root)
+            by_parts(self.low.memory, source, target, lambda a, b: self.in_flight.started(semaphore, a, b), beside)
+
+    def started_scattered(self, semaphore: View, picked: View, *, writes: bool) -> None:
+        """The same of one between rows anywhere in an array and `picked` ones, which it `writes` or else reads."""
+        if self.low.op is not None:
+            self._unwaited.started(self.low.op, semaphore)
+            self.in_flight.started(semaphore, None if writes else picked, picked if writes else None)
+
+    def waited(self, semaphore: View) -> None:
+        """An operation has waited for a semaphore."""
+        self.in_flight.waited(semaphore)
 
     # what the grid tells
 
-    def prepare(self, arrays: Sequence[Array], blank: Sequence[Array], core: Core) -> None:
-        """Before the first core starts. `blank` are those of the arrays that nobody has written yet."""
+    def prepare(self, arrays: Sequence[Array], blank: Sequence[Array], core: Core, memrefs: Iterable[Value]) -> None:
+        """Before the first core starts.
+
+        `blank` are those of the arrays that nobody has written yet; `memrefs` are the kernel's arguments.
+        """
         state, changed = self.low.memory.state, self.low.memory.rewritten
         self._shapes = {array.root: array.shape for array in arrays}
         for array in arrays:
@@ -132,6 +156,8 @@ class Watch:
             if buffer.operand.is_output or self.masks.tracks(buffer.operand.array):
                 self.masks.track(buffer.root)
                 self.masks.set(buffer.root, written=False)
+        for memref in memrefs:
+            self.in_flight.track(memref, self.low.view(memref).root)
         for root in core.scratch:
             self.fresh(root)
         self.private = [root for root in core.scratch if root.kind is Kind.SCRATCH]
@@ -151,7 +177,12 @@ class Watch:
         if root.kind is Kind.SCRATCH and not self.masks.tracks(root):
             self.masks.track(root)
         self.masks.set(root, written=False)
+        self.in_flight.forget(root)
         return self.poison.of(root, root.shape)
+
+    def allocated(self, memref: Value, root: Root) -> None:
+        """An operation has allocated memory, which `fresh` gave its contents."""
+        self.in_flight.track(memref, root)
 
     def step(self, buffers: Sequence[Buffer], places: Sequence[Sequence[Index]]) -> None:
         """A step begins whose blocks have these indices."""

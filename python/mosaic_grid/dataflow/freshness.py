@@ -10,11 +10,12 @@ has written. Every read must find its memory written.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.memory import Root, View, whole
+from mosaic_grid.dataflow.memory import Box, Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars, grid_index, is_stable
 from mosaic_grid.dataflow.step import Findings
 from mosaic_grid.dataflow.step_state import State, Written
@@ -38,23 +39,48 @@ class Steps:
 
 def follow(kernel: Kernel, last_split: int) -> Steps:
     """Walks over the steps of a kernel whose body is one block; dimensions after `last_split` are the inner ones."""
-    first = _walk(kernel, State(), set(range(last_split + 1, len(kernel.grid))))
+    first = _walk(kernel, State(), dict.fromkeys(range(last_split + 1, len(kernel.grid)), 0))
     if all(dimension.bound == 1 for dimension in kernel.grid[last_split + 1 :]):
         return Steps(first.found, first.found)
-    return Steps(first.found, _walk(kernel, _kept(first.state), set()).found)
+    return Steps(first.found, _walk(kernel, _kept(first.state), {}).found)
 
 
-def _walk(kernel: Kernel, state: State, at_zero: set[int]) -> Walk:
+def does_nothing(kernel: Kernel, indices: Mapping[int, int]) -> bool:
+    """Whether the steps with these indices in some dimensions surely write, copy and signal nothing.
+
+    The kernel's body is one block.
+    """
+    try:
+        found = _walk(kernel, State(), indices, _UntilSomething).found
+    except _SomethingError:
+        return False
+    return not (found.unknown or found.unmatched)
+
+
+class _SomethingError(Exception):
+    """A step does something."""
+
+
+class _UntilSomething(Walk):
+    """A walk that ends at the first write."""
+
+    def write(self, op: ir.Operation, root: Root, box: Box | None, covers: bool) -> None:
+        """Raises `_SomethingError`."""
+        raise _SomethingError
+
+
+def _walk(kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[Walk] = Walk) -> Walk:
     scalars = Scalars(dimension.bound for dimension in kernel.grid)
     arguments = list(kernel.arguments)
     views: dict[Value, View] = {}
     for number, argument in enumerate(arguments):
         if number < len(kernel.grid):
-            index = sym.constant(0) if number in at_zero else grid_index(number, kernel.grid[number].bound)
+            known = indices.get(number)
+            index = grid_index(number, kernel.grid[number].bound) if known is None else sym.constant(known)
             scalars.set({argument: index})
         elif isinstance(argument.type, ir.MemRefType):
             views[argument] = whole(Root(number, tuple(argument.type.shape)))
-    step = Walk(scalars, state, views)
+    step = kind(scalars, state, views)
     step.walk(kernel.body.regions[0].blocks[0])
     step.finish()
     return step

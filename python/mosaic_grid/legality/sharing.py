@@ -125,7 +125,7 @@ def _outputs_written(kernel: Kernel) -> int:
     def visit(op: ir.Operation) -> ir.WalkResult:
         if effect_of(op) in _WRITES:
             target = named(op, "target") if effect_of(op) is Effect.COPY_START else op.operands[1]
-            written.add(_behind(target) if target is not None else op.operands[1])
+            written.add(behind(target) if target is not None else op.operands[1])
         return ir.WalkResult.ADVANCE
 
     kernel.body.walk(visit, ir.WalkOrder.PRE_ORDER)
@@ -134,7 +134,7 @@ def _outputs_written(kernel: Kernel) -> int:
     return len(windows) - first
 
 
-def _behind(value: Value) -> Value:
+def behind(value: Value) -> Value:
     """The buffer behind views."""
     while isinstance(value, ir.OpResult) and effect_of(value.owner.operation) is Effect.VIEW:
         value = value.owner.operation.operands[0]

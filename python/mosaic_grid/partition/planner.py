@@ -164,4 +164,4 @@ def _remark(
     (first, location), *others = reasons
     notes = [note(f"and {reason}", place_of(at)) for reason, at in others]
     place = place_of(location) or first_place(kernel.body)
-    return Diagnostic(Severity.REMARK, f"{message}: {first}", place, name, (*notes, *advice))
+    return Diagnostic(Severity.REMARK, f"{message}: {first}", place, name, (*notes, *advice), kernel.name)

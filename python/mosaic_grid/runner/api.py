@@ -8,6 +8,8 @@ import os
 import sys
 import tempfile
 import threading
+import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +19,6 @@ from jaxlib.mlir import ir
 
 from mosaic_grid.context import create_context, unknown_location
 from mosaic_grid.cpu.arrays import Array, TensorSpec, spec_of
-from mosaic_grid.cpu.execute import Executable, compile_program
 from mosaic_grid.cpu.options import Options
 from mosaic_grid.diagnostics import Severity
 from mosaic_grid.errors import Place, UserError
@@ -25,7 +26,9 @@ from mosaic_grid.passes import PASSES
 from mosaic_grid.pipeline import parse_pipeline
 from mosaic_grid.runner import programs, values
 from mosaic_grid.runner.arguments import arguments_of
-from mosaic_grid.runner.programs import Source
+from mosaic_grid.runner.check import check as run_checked
+from mosaic_grid.runner.programs import Opened, Source
+from mosaic_grid.runner.recorded import KernelError, Recorded, compile_recorded, lower_recorded
 from mosaic_grid.runner.shardings import without_shardings
 from mosaic_grid.session import Session
 from mosaic_grid.targets import parse_target
@@ -46,6 +49,7 @@ def run(
     dma: Literal["early", "late"] = "early",
     cores_interleaved: int | None = None,
     precision: Literal["f32", "bf16"] = "f32",
+    check: bool = False,
 ) -> tuple[Any, ...]:
     """Runs a program that was lowered for TPU on the CPU, Pallas kernels included.
 
@@ -65,6 +69,8 @@ def run(
         cores_interleaved: The seed of the order in which cores take turns, step by step; without it they run one after
             the other.
         precision: How exact a matmul of f32 is that doesn't say it itself.
+        check: Whether the kernels are watched, as with `mosaic-run --check`. What they do wrong is raised, and what may
+            be meant that way is a warning of Python.
 
     Returns:
         A tuple of arrays, always: what the function returned as a tree is flat in its program. The arrays are NumPy's,
@@ -72,7 +78,8 @@ def run(
         becomes a part of that function. XLA may then keep more precision than the program asks for in bf16, unless
         the function is compiled with `compiler_options={"xla_allow_excess_precision": False}`.
 
-    Compiled programs are remembered by their content. Raises `mosaic_grid.errors.UserError` for whatever can't be run.
+    Compiled programs are remembered by their content. Raises `mosaic_grid.errors.UserError` for whatever can't be run,
+    and for a kernel that waits for what can't come.
     """
     options = Options(uninitialized, dma, cores_interleaved, precision)
     source, flat = _source(program, args)
@@ -81,32 +88,56 @@ def run(
         from mosaic_grid.jax_hook import call
 
         if any(map(call.is_traced, flat)):
+            if check:
+                raise UserError("kernels can't be checked in a function that JAX traces")
             return tuple(call.call(prepared.bytecode, prepared.arguments, prepared.results, flat))
     if len(flat) != len(prepared.arguments):
         raise UserError(f"the program takes {len(prepared.arguments)} arguments; it got {len(flat)}")
     arrays = [_array(arg, spec) for arg, spec in zip(flat, prepared.arguments, strict=True)]
-    return tuple(prepared.executable(*arrays))
+    return tuple(_checked(prepared.watched, arrays) if check else prepared.executable(*arrays))
+
+
+def _checked(program: Recorded, arrays: Sequence[Array]) -> list[Array]:
+    """The results of a program whose kernels do nothing wrong."""
+    found = run_checked(program, arrays)
+    errors = [each for each in found.diagnostics if each.severity is Severity.ERROR]
+    if errors:
+        raise KernelError(errors)
+    for each in found.diagnostics:
+        if each.severity is Severity.WARNING:
+            warnings.warn("\n".join(each.lines()), stacklevel=3)
+    return found.results
 
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """A program without launches, compiled when it is first run outside of a trace."""
+    """A program, lowered and compiled when it is first run, in each of the ways in which it can be."""
 
-    module: ir.Operation
+    opened: Opened
+    options: Options
     arguments: tuple[TensorSpec, ...]
     results: tuple[TensorSpec, ...]
 
     @cached_property
-    def executable(self) -> Executable:
+    def executable(self) -> Recorded:
         """The program compiled."""
-        with _lock, self.module.context, unknown_location():
-            return compile_program(self.module)
+        return self._compiled(everything=False)
+
+    @cached_property
+    def watched(self) -> Recorded:
+        """The program compiled with everything that its kernels do wrong recorded."""
+        return self._compiled(everything=True)
 
     @cached_property
     def bytecode(self) -> bytes:
         """The program to be merged into one of JAX's, which says how it is sharded."""
-        with _lock, self.module.context, unknown_location():
-            return write_bytecode(without_shardings(self.module))
+        with _lock, self.opened.module.context, unknown_location():
+            return write_bytecode(without_shardings(programs.lower(self.opened, self.options, _REPRODUCERS)))
+
+    def _compiled(self, *, everything: bool) -> Recorded:
+        with _lock, self.opened.module.context, unknown_location():
+            lowered = lower_recorded(self.opened, self.options, everything=everything, reproducers=_REPRODUCERS)
+            return compile_recorded(lowered)
 
 
 type _Key = tuple[bytes, Options, str, str | None]
@@ -138,7 +169,7 @@ def _prepare(key: _Key, source: Source) -> Prepared:
         arguments = tuple(argument.spec for argument in arguments_of(opened))
         kinds = programs.type_of(opened.main).results
         results = tuple(spec_of(kind, f"result {number}") for number, kind in enumerate(kinds))
-        return Prepared(programs.lower(opened, options, _REPRODUCERS), arguments, results)
+        return Prepared(opened, options, arguments, results)
 
 
 def _source(program: object, args: tuple[object, ...]) -> tuple[Source, list[object]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mosaic_grid.cpu.faults import Fault, What
 from mosaic_grid.cpu.records import Record
-from mosaic_grid.cpu.roots import Root
+from mosaic_grid.cpu.roots import Root, title
 from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
 from mosaic_grid.errors import Place
 
@@ -20,16 +20,11 @@ _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.REMARK)
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """The faults of one kind in one place, with one memory: how often, and the first of them."""
+    """Faults that a person would call the same: of one kind, in one place, with one memory. `first` is one of them."""
 
     record: Record
-    fault: Fault
-    count: int
-
-    @property
-    def place(self) -> Place | None:
-        """The place in the user's file."""
-        return place_of(self.fault.site.location) or place_of(self.record.location)
+    first: Fault
+    members: tuple[Found, ...]
 
     @property
     def kernel(self) -> str:
@@ -37,126 +32,150 @@ class Finding:
         return f"'{self.record.kernel}'"
 
     @property
+    def memory(self) -> str:
+        """What the memory is called."""
+        return self.first.site.memory
+
+    @property
     def verb(self) -> str:
-        """What it does to the memory."""
-        return "writes" if self.fault.site.writes else "reads"
+        """What the kernel does to the memory."""
+        return "writes" if self.first.site.writes else "reads"
+
+    @property
+    def count(self) -> int:
+        """How often it happened."""
+        return sum(fault.count for _, fault in self.members)
 
     @property
     def when(self) -> str:
         """The step of the first time, and how often it was."""
         times = f", {self.count} times in all" if self.count > 1 else ""
-        where = f", {'first ' if times else ''}at grid point {_tuple(self.fault.indices)}" if self.fault.indices else ""
+        indices = self.first.indices
+        where = f", {'first ' if times else ''}at grid point {_tuple(indices)}" if indices else ""
         return where + times
+
+    def matters(self, matters: Matters) -> bool:
+        """Whether results depend on what the memory held that nobody had written."""
+        return any(matters(record, fault.site.root) for record, fault in self.members)
+
+    def said(self, severity: Severity, message: str, name: str, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
+        """What is said of it."""
+        place = _place(self.record, self.first)
+        return Diagnostic(severity, message, place, name, notes, kernel=self.record.kernel, about=self.memory)
 
 
 def findings_of(found: Iterable[Found]) -> list[Finding]:
-    """Faults put together that a person would call the same: those of the copies of an unrolled loop, for example."""
+    """Faults put together: those of the copies of an unrolled loop, or of several launches from one line."""
     groups: dict[tuple[object, ...], list[Found]] = {}
     for record, fault in found:
         site = fault.site
-        place = place_of(site.location)
-        key = (id(record), site.what, site.writes, site.memory, str(place or site.location))
-        groups.setdefault(key, []).append((record, fault))
+        place = _place(record, fault)
+        where = str(place) if place is not None else str(site.location)
+        groups.setdefault((record.kernel, site.what, site.writes, site.memory, where), []).append((record, fault))
     return [_together(group) for group in groups.values()]
-
-
-def _together(group: Sequence[Found]) -> Finding:
-    (record, _), *_ = group
-    first = min((fault for _, fault in group), key=lambda fault: fault.indices)
-    return Finding(record, first, sum(fault.count for _, fault in group))
 
 
 def stuck_waits(found: Iterable[Found]) -> list[Diagnostic]:
     """The waits among them that are never met."""
-    return [_stuck(each) for each in findings_of(found) if each.fault.site.what is What.STUCK]
+    return [_stuck(each) for each in findings_of(found) if each.first.site.what is What.STUCK]
 
 
 def diagnostics_of(found: Iterable[Found], matters: Matters) -> list[Diagnostic]:
     """All that was found, errors first. `matters` says whether results depend on what a root held at first."""
-    told = [_TOLD[each.fault.site.what](each, matters) for each in findings_of(found)]
+    told = [_TOLD[each.first.site.what](each, matters) for each in findings_of(found)]
     listed = [each for each in told if each is not None]
     return sorted(listed, key=lambda each: _SEVERITIES.index(each.severity))
 
 
 def _outside(found: Finding, _: Matters) -> Diagnostic:
-    message = f"{found.kernel} {found.verb} beyond the end of {found.fault.site.memory}{found.when}"
-    name = "out-of-bounds-write" if found.fault.site.writes else "out-of-bounds-read"
-    return Diagnostic(Severity.ERROR, message, found.place, name)
+    known, axis, start, count = found.first.details[:4]
+    where = f"beyond the end of {found.memory}"
+    if known:
+        size = found.first.site.root.shape[axis]
+        where = f"{_range(start, count)} of dimension {axis} of {found.memory}, which has {size}"
+    name = "out-of-bounds-write" if found.first.site.writes else "out-of-bounds-read"
+    return found.said(Severity.ERROR, f"{found.kernel} {found.verb} {where}{found.when}", name)
 
 
 def _window(found: Finding, _: Matters) -> Diagnostic:
-    rank, in_elements, *index = found.fault.details
+    rank, in_elements, *index = found.first.details
     which = f"the block from element {_tuple(index[:rank])} on" if in_elements else f"block {_tuple(index[:rank])}"
-    message = f"{found.kernel} {found.verb} {which} of {found.fault.site.memory}, which is outside of its array"
-    return Diagnostic(Severity.ERROR, message + found.when, found.place, "window-out-of-bounds")
+    message = f"{found.kernel} {found.verb} {which} of {found.memory}, which is outside of its array{found.when}"
+    return found.said(Severity.ERROR, message, "window-out-of-bounds")
 
 
 def _unwritten(found: Finding, matters: Matters) -> Diagnostic | None:
-    root, (count, *_) = found.fault.site.root, found.fault.details
-    watch = found.record.watch
+    root, count = found.first.site.root, found.first.details[0]
+    watch, depends = found.record.watch, found.matters(matters)
     padding = watch is not None and root in watch.inputs
-    depends = matters(found.record, root)
     if padding and not depends:
-        return None  # edge blocks are like that
+        return None  # blocks at the edge are like that
     what = "beyond the end of its array" if padding else "that nobody wrote"
-    message = f"{found.kernel} reads {_elements(count)} of {found.fault.site.memory} {what}"
+    message = f"{found.kernel} reads {_elements(count)} of {found.memory} {what}"
     if not depends:
         message = f"{message}, but no result depends on them{found.when}"
-        return Diagnostic(Severity.REMARK, message, found.place, "unwritten-read")
-    message = f"{message}, and results depend on them{found.when}"
+        return found.said(Severity.REMARK, message, "unwritten-read")
     name = "padding-read" if padding else "unwritten-read"
-    return Diagnostic(Severity.ERROR, message, found.place, name, _why_unwritten(found))
+    message = f"{message}, and results depend on them{found.when}"
+    return found.said(Severity.ERROR, message, name, _why_unwritten(found))
 
 
 def _why_unwritten(found: Finding) -> tuple[Diagnostic, ...]:
     """What a person may not think of: scratch isn't handed from core to core."""
-    watch, root = found.record.watch, found.fault.site.root
+    watch, root = found.record.watch, found.first.site.root
     if watch is None or root not in watch.private or not watch.axes:
         return ()
-    return (note(f"scratch is written anew from each index of {_dimensions(found.record, watch.axes)} on, "
-                 "as each may be on another core"),)  # fmt: skip
+    axes = _dimensions(found.record, watch.axes)
+    return (note(f"what scratch holds isn't kept from one index of {axes} to another, which may be on another core"),)
 
 
 def _output(found: Finding, matters: Matters) -> Diagnostic:
-    count, *first = found.fault.details
-    root, memory = found.fault.site.root, found.fault.site.memory
-    total = math.prod(found.record.watch.shape_of(root)) if found.record.watch is not None else count
+    count, *first = found.first.details
+    root, watch = found.first.site.root, found.record.watch
+    total = math.prod(watch.shape_of(root)) if watch is not None else count
     if count == total:
-        message, severity = f"{found.kernel} leaves all of {memory} unwritten", Severity.ERROR
+        message, severity = f"{found.kernel} leaves all of {found.memory} unwritten", Severity.ERROR
     else:
         place = list(first[: len(root.shape)])
-        message = f"{found.kernel} leaves {count} of {total} elements of {memory} unwritten, the first at {place}"
+        message = f"{found.kernel} leaves {count} of {total} elements of {found.memory} unwritten, the first at {place}"
         severity = Severity.WARNING
-    if not matters(found.record, root):
+    if not found.matters(matters):
         message, severity = f"{message}, but no result depends on them", Severity.REMARK
-    return Diagnostic(severity, message + _times(found.count), found.place, "output-not-written")
+    launches = f", in {found.count} launches" if found.count > 1 else ""
+    return found.said(severity, message + launches, "output-not-written")
 
 
 def _race(found: Finding, _: Matters) -> Diagnostic:
-    wrote, *other = found.fault.details
+    wrote, *other = found.first.details
     rank = found.record.faults.rank
     theirs = ", ".join("_" if index < 0 else str(index) for index in other[:rank])
     did = "written" if wrote else "read"
     who = f"grid point ({theirs}) has {did}" if max(other[:rank]) >= 0 else f"others have {did}"
-    memory = found.fault.site.memory
-    message = f"{found.kernel} {found.verb} elements of {memory} that {who}, maybe on another core{found.when}"
+    message = f"{found.kernel} {found.verb} elements of {found.memory} that {who}, maybe on another core{found.when}"
     watch = found.record.watch
     axes = _dimensions(found.record, watch.shared if watch is not None else [])
     why = note(f"steps that differ in {axes} may run on different cores, in any order")
-    return Diagnostic(Severity.ERROR, message, found.place, "core-race", (why,))
+    return found.said(Severity.ERROR, message, "core-race", (why,))
+
+
+def _in_flight(found: Finding, _: Matters) -> Diagnostic:
+    writing, number = found.first.details[:2]
+    watch, does = found.record.watch, "writing" if writing else "reading"
+    semaphore = f": {title(watch.in_flight.semaphore(number))} hasn't been waited for" if watch is not None else ""
+    message = f"{found.kernel} {found.verb} elements of {found.memory} that a copy may still be {does}{semaphore}"
+    return found.said(Severity.ERROR, message + found.when, "dma-in-flight")
 
 
 def _unwaited(found: Finding, _: Matters) -> Diagnostic:
-    left = found.fault.details[0]
-    memory = found.fault.site.memory
-    message = f"{found.kernel} starts a copy that nobody waits for: {memory} still counts {left} bytes at its end"
-    return Diagnostic(Severity.ERROR, message + found.when, found.place, "unwaited-dma")
+    message = f"{found.kernel} starts a copy that nobody waits for"
+    left = f"{found.memory} still counts {found.first.details[0]} bytes at its end"
+    return found.said(Severity.ERROR, f"{message}: {left}{found.when}", "unwaited-dma")
 
 
 def _stuck(found: Finding, matters: Matters | None = None) -> Diagnostic:
-    have, want = found.fault.details[:2]
-    message = f"{found.kernel} waits for {found.fault.site.memory} in vain: it counts {have}, and {want} are waited for"
-    return Diagnostic(Severity.ERROR, message + found.when, found.place, "stuck-wait")
+    have, want = found.first.details[:2]
+    message = f"{found.kernel} waits for {found.memory} in vain: it counts {have}, and {want} are waited for"
+    return found.said(Severity.ERROR, message + found.when, "stuck-wait")
 
 
 _TOLD: dict[What, Callable[[Finding, Matters], Diagnostic | None]] = {
@@ -165,9 +184,22 @@ _TOLD: dict[What, Callable[[Finding, Matters], Diagnostic | None]] = {
     What.UNWRITTEN: _unwritten,
     What.OUTPUT: _output,
     What.RACE: _race,
+    What.IN_FLIGHT: _in_flight,
     What.UNWAITED: _unwaited,
     What.STUCK: _stuck,
 }
+
+
+def _together(group: Sequence[Found]) -> Finding:
+    (record, _), *_ = group
+    first = min((fault for each, fault in group if each is record), key=lambda fault: fault.indices)
+    return Finding(record, first, tuple(group))
+
+
+def _place(record: Record, fault: Fault) -> Place | None:
+    """The place of a fault in the user's file, or of the launch where the kernel doesn't say it."""
+    with record.location.context:
+        return place_of(fault.site.location) or place_of(record.location)
 
 
 def _dimensions(record: Record, axes: Sequence[int]) -> str:
@@ -179,8 +211,8 @@ def _elements(count: int) -> str:
     return f"{count} element{'s' if count > 1 else ''}"
 
 
-def _times(count: int) -> str:
-    return f", in {count} launches" if count > 1 else ""
+def _range(start: int, count: int) -> str:
+    return f"element {start}" if count == 1 else f"elements {start} to {start + count - 1}"
 
 
 def _tuple(indices: Sequence[int]) -> str:

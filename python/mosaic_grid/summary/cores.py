@@ -73,7 +73,9 @@ def idle_cores_warning(launch: LaunchSummary, target: Target | None) -> Diagnost
     ]
     steps = [note("; ".join(filter(None, (cores.advice, cores.otherwise))))] if cores.advice else []
     message = f"parallel {axes_text(dynamic)} {have}: {runs}"
-    return Diagnostic(Severity.WARNING, message, launch.warn_at, IDLE_CORES, (*notes, *steps))
+    return Diagnostic(
+        Severity.WARNING, message, launch.warn_at, IDLE_CORES, (*notes, *steps), launch.name, axes_text(dynamic)
+    )
 
 
 def bound_text(dimension: DimensionSummary) -> str:

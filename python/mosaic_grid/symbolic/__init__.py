@@ -21,10 +21,6 @@ from mosaic_grid.symbolic.division import ceildiv, floordiv, mod, truncdiv, trun
 from mosaic_grid.symbolic.evaluate import value_of
 from mosaic_grid.symbolic.expr import Expr, Origin
 from mosaic_grid.symbolic.facts import (
-    Proved,
-    Refuted,
-    Unknown,
-    Verdict,
     compare,
     constant_of,
     divisor_of,
@@ -36,6 +32,7 @@ from mosaic_grid.symbolic.nodes import Const, Load, Param, Relation
 from mosaic_grid.symbolic.ranges import Range, may_wrap, type_range
 from mosaic_grid.symbolic.selection import select
 from mosaic_grid.symbolic.substitute import substitute
+from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witness
 
 __all__ = [
     "Const",
@@ -49,6 +46,7 @@ __all__ = [
     "Relation",
     "Unknown",
     "Verdict",
+    "Witness",
     "absolute",
     "add",
     "ceildiv",

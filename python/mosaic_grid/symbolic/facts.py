@@ -5,7 +5,6 @@ A solver for quasi-affine relations can answer the same questions more often; it
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from mosaic_grid.symbolic.arith import sub
@@ -13,28 +12,7 @@ from mosaic_grid.symbolic.choice import decide
 from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.nodes import Const, Load, Param, Relation, Wrap
 from mosaic_grid.symbolic.ranges import Range
-
-
-@dataclasses.dataclass(frozen=True)
-class Proved:
-    """It holds for every value of the unknowns."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Refuted:
-    """It fails for these values of the unknowns, by name; none are needed where there are no unknowns."""
-
-    witness: tuple[tuple[str, int], ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Unknown:
-    """Neither is known, and why."""
-
-    reason: str
-
-
-Verdict = Proved | Refuted | Unknown
+from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witness
 
 
 def constant_of(expr: Expr) -> int | None:
@@ -65,7 +43,7 @@ def compare(expr: Expr, relation: Relation, other: Expr | int) -> Verdict:
         return Proved()
     leaves = dict.fromkeys((*leaves_of(expr), *leaves_of(right)))
     if known is False:
-        return Refuted(tuple((leaf.text, leaf.range.lo) for leaf in leaves))
+        return Refuted(Witness(tuple((leaf.text, leaf.range.lo) for leaf in leaves)))
     wrapping = next(iter(wraps_in(difference)), None)
     why = f", as {wrapping} may wrap around" if wrapping else ""
     if isinstance(right, Const):

@@ -16,13 +16,29 @@ from mosaic_grid.ir_types import Value
 
 
 def _if(low: Lowering, op: ir.Operation) -> Sequence[Lowered]:
-    types = [lowered(result.type) for result in op.results]
+    predicate = low.value(op.operands[0])
     yes, no = op.regions
+    if not len(op.results):
+        _when(low, predicate, yes)
+        _when(low, hlo.not_(predicate), no)
+        return []
+    types = [lowered(result.type) for result in op.results]
 
     def branch(region: ir.Region) -> list[Value]:
-        return _tensors(low.block(region.blocks[0])) if len(region.blocks) else []
+        return _tensors(low.block(region.blocks[0]))
 
-    return low.if_(low.value(op.operands[0]), types, lambda: branch(yes), lambda: branch(no), written_roots(low, [op]))
+    return low.if_(predicate, types, lambda: branch(yes), lambda: branch(no), written_roots(low, [op]))
+
+
+def _when(low: Lowering, predicate: Value, region: ir.Region) -> None:
+    if not len(region.blocks):
+        return
+    block = region.blocks[0]
+
+    def act() -> None:
+        low.block(block)
+
+    low.when(predicate, act, written_roots(low, [op.operation for op in block.operations]))
 
 
 def _for(low: Lowering, op: ir.Operation) -> Sequence[Lowered]:

@@ -36,7 +36,7 @@ def _enqueue(low: Lowering, op: ir.Operation) -> None:
     for semaphore in semaphores:
         signal(low, semaphore, _bytes(target))
         if low.watch is not None:
-            low.watch.started(semaphore)
+            low.watch.started(semaphore, source, target)
 
 
 def _wait(low: Lowering, op: ir.Operation) -> None:
@@ -81,7 +81,7 @@ def _enqueue_indirect(low: Lowering, op: ir.Operation) -> None:
         low.memory.modify(target, lambda old: scatter(old, only_where(mask, [offsets]), value, add=add))
     signal(low, semaphore, _bytes(picked))
     if low.watch is not None:
-        low.watch.started(semaphore)
+        low.watch.started_scattered(semaphore, picked, writes=gathers)
 
 
 def _gather(low: Lowering, source: View, target: View, offsets: Value, mask: Value | None, *, add: bool) -> None:

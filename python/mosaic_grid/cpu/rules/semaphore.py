@@ -50,6 +50,8 @@ def wait(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> Non
         low.faults.note(
             low, build.compare(count, amount, "LT"), What.STUCK, op, semaphore.root, details=[count, amount]
         )
+    if low.watch is not None:
+        low.watch.waited(semaphore)
     left = hlo.maximum(hlo.subtract(count, amount), build.i32(0))
     low.memory.write(semaphore, build.reshape(left, shape))
 

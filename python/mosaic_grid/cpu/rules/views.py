@@ -34,6 +34,8 @@ def allocate(low: Lowering, op: ir.Operation) -> View:
     root = Root(f"the {kind} allocated here", tuple(kind.shape), lowered_element(kind.element_type), what, op.location)
     low.forget(root)
     low.memory.rewritten.add(root)
+    if low.watch is not None:
+        low.watch.allocated(op.results[0], root)
     if low.late is not None:
         low.late.prepare(low.memory, op.results[0], root)
     return View(root)

@@ -1,0 +1,109 @@
+"""Diagnostics about grids, windows and memory."""
+
+from __future__ import annotations
+
+from mosaic_grid.catalogue.entry import Entry
+from mosaic_grid.severity import Severity
+
+ENTRIES = (
+    Entry(
+        "zero-trip-grid",
+        Severity.ERROR,
+        "a dimension of the grid has no step, so the kernel never runs",
+        """
+        With a bound of 0 no step runs and no output is written: the results hold whatever was in memory. It comes from
+        rounding down where an array is smaller than a block. Outputs that are written over an input keep its values,
+        and an output without elements has none to write.
+        """,
+        """
+        pl.pallas_call(kernel, grid=(x.shape[0] // 2048,), ...)(x)    # x has 1024 rows
+        """,
+        "Round up, which makes the last block a partial one, or choose a block that is no larger than the array:",
+        """
+        pl.pallas_call(kernel, grid=(pl.cdiv(x.shape[0], 2048),), ...)(x)
+        """,
+    ),
+    Entry(
+        "grid-overflow",
+        Severity.ERROR,
+        "the grid has more steps than 32 bits count",
+        """
+        Grid indices are i32, and so is the count of all steps: libtpu fails on static bounds whose product is 2**31 - 1
+        or more, and no index reaches a bound beyond 2**31 - 1.
+        """,
+        """
+        pl.pallas_call(kernel, grid=(65536, 65536), ...)
+        """,
+        "Use larger blocks, or loop in the kernel over some of what a dimension counts:",
+        """
+        pl.pallas_call(kernel, grid=(8192, 8192), ...)    # blocks of 8 times the size in both directions
+        """,
+    ),
+    Entry(
+        "index-map-in-elements",
+        Severity.ERROR,
+        "an index map gives the index of an element where that of a block is wanted",
+        """
+        An index map returns block indices: block i of size 128 begins at element 128 * i. One that multiplies by the
+        block's size itself lies beyond the end of the array from the second block on, where windows read garbage, and
+        writes are lost or hit other arrays. Nobody checks it.
+        """,
+        """
+        pl.BlockSpec((128, 1024), lambda i: (i * 128, 0))
+        """,
+        "Leave the multiplication out:",
+        """
+        pl.BlockSpec((128, 1024), lambda i: (i, 0))
+        """,
+    ),
+    Entry(
+        "window-out-of-bounds",
+        Severity.ERROR,
+        "a window lies wholly outside of its array",
+        """
+        A block whose first element is beyond the end of the array, or whose index is negative, holds nothing of it:
+        reading it gives garbage and writing it is lost or hits other arrays. The last block of an array may be a
+        partial one; that is legal.
+        """,
+        """
+        pl.BlockSpec((128, 1024), lambda i: (i + 1, 0))    # as many steps as there are blocks
+        """,
+        "Keep the index within the array:",
+        """
+        pl.BlockSpec((128, 1024), lambda i: (jnp.minimum(i + 1, blocks - 1), 0))
+        """,
+    ),
+    Entry(
+        "vmem-overflow",
+        Severity.ERROR,
+        "the kernel's buffers are larger than a core's vector memory",
+        """
+        Windows that move are there twice, so that one is transferred while the kernel works on the other; with scratch
+        they have to fit into the VMEM of one core (64 MiB on v5p, 128 MiB on v5e and v6e). The number is a lower bound:
+        elements packed without a gap, and nothing that the compiler needs for itself.
+        """,
+        """
+        pl.BlockSpec((4096, 4096), lambda i: (i, 0))    # float32: 64 MiB, twice
+        """,
+        "Use smaller blocks, and more steps; or leave the operand in HBM and copy what you need:",
+        """
+        pl.BlockSpec((512, 4096), lambda i: (i, 0))
+        """,
+    ),
+    Entry(
+        "smem-overflow",
+        Severity.ERROR,
+        "the kernel's scalars are larger than a core's scalar memory",
+        """
+        Scalar-prefetch operands are copied whole into SMEM before the first step; with windows and scratch there they
+        have to fit into the SMEM of one core (1 MiB since v4, 16 KiB before). The number is a lower bound.
+        """,
+        """
+        # a page table of int32[2048, 1024] as scalar-prefetch operand: 8 MiB
+        """,
+        "Prefetch what a step needs only, as an operand with blocks in SMEM, or keep the table in HBM and copy rows:",
+        """
+        pl.BlockSpec((1, 1024), lambda i: (i, 0), memory_space=pltpu.SMEM)
+        """,
+    ),
+)

@@ -1,0 +1,75 @@
+"""Diagnostics of passes that rewrite programs, and of the compiler."""
+
+from __future__ import annotations
+
+from mosaic_grid.catalogue.entry import Entry
+from mosaic_grid.severity import Severity
+
+ENTRIES = (
+    Entry(
+        "not-partitioned",
+        Severity.REMARK,
+        "partition-cores leaves a dimension alone, and says why",
+        """
+        Sharing the dimension between cores would change results, or can't be shown not to: scratch carries a value from
+        one step to another, two steps write one block, the kernel talks to other devices or does something that isn't
+        followed. The kernel is left as it was, or shared along another dimension.
+        """,
+        """
+        remark: the kernel 'sum' can't be shared between cores along dimension 0: scratch operand 0 (f32[8,128]) is
+        initialised only where grid index 0 is 0, so its value crosses dimension 0
+        """,
+        "Remove what stands in the way; the reason is at the operation at fault:",
+        """
+        @pl.when(pl.program_id(1) == 0)    # not (program_id(0) == 0) & (program_id(1) == 0)
+        def _(): acc_ref[...] = jnp.zeros_like(acc_ref)
+        """,
+    ),
+    Entry(
+        "parallel-on-trust",
+        Severity.REMARK,
+        "partition-cores shares a dimension whose steps are not proved independent, because it is called parallel",
+        """
+        The kernel's author said "parallel", and nothing contradicts it; but it isn't proved, because blocks are read
+        from a table or the kernel copies places itself. If the word is wrong, the results are.
+        """,
+        """
+        pl.BlockSpec((8, 128), lambda i, table: (table[i], 0))    # may table hold a number twice?
+        """,
+        "Make sure of what the message says; where entries may be equal the dimension isn't parallel:",
+        """
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("arbitrary",))
+        """,
+    ),
+    Entry(
+        "nothing-to-share",
+        Severity.REMARK,
+        "partition-cores changed nothing, and says why",
+        """
+        No kernel has a dynamic parallel dimension or a core_parallel one that doesn't fit: the compiler shares static
+        parallel dimensions by itself, and no others may be shared.
+        """,
+        """
+        remark: partition-cores changed nothing: the compiler shares dimension 0 by itself ('matmul')
+        """,
+        "There is nothing to do; a dimension that could be shared has to be called parallel:",
+        """
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary"))
+        """,
+    ),
+    Entry(
+        "does-not-compile",
+        Severity.ERROR,
+        "libtpu refuses the program",
+        """
+        What `--compile` was told by the real compiler, its message cut to the sentence that says what is wrong.
+        """,
+        """
+        mosaic-opt dump.mlir --compile=v5p
+        """,
+        "The place is the operation that it refuses; its dumps of each stage show how far it came:",
+        """
+        mosaic-opt dump.mlir --compile=v5p --keep-compiler-dumps=dumps/
+        """,
+    ),
+)

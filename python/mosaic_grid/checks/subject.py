@@ -1,0 +1,115 @@
+"""A kernel with all that checks ask of it: its launches, the target, what is known of bounds and of its steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from jaxlib.mlir import ir
+
+from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.outer import OuterScalars
+from mosaic_grid.diagnostics import Diagnostic, Severity, first_place, place_of
+from mosaic_grid.errors import Place
+from mosaic_grid.grid import I32_MAX
+from mosaic_grid.objections import Judgement
+from mosaic_grid.program import Kernel, Launch, Program
+from mosaic_grid.session import Session
+from mosaic_grid.summary import LaunchSummary, summarize
+from mosaic_grid.summary.facts import WindowSummary
+from mosaic_grid.targets import Target
+
+_PLACEHOLDERS = 128
+"""How many of the last i32 numbers an export with symbolic shapes uses for sizes (JAX's `lowering.py`)."""
+
+
+@dataclasses.dataclass
+class Subject:
+    """One kernel; `summaries` are those of its launches, of alike ones one, or of itself where nothing launches it.
+
+    `target` is `None` where nobody named one, `strict` asks for what could not be decided, too.
+    """
+
+    program: Program
+    kernel: Kernel
+    launches: tuple[Launch, ...]
+    summaries: tuple[LaunchSummary, ...]
+    scalars: OuterScalars
+    target: Target | None
+    strict: bool
+
+    def __post_init__(self) -> None:
+        """Nothing is judged yet."""
+        self._judgements: dict[tuple[int, ...], Judgement] = {}
+
+    @property
+    def cores(self) -> int:
+        """How many cores share a launch: those of the target, else 2, which is the most that any device has."""
+        return self.target.cores if self.target else 2
+
+    @property
+    def place(self) -> Place | None:
+        """The user's line: where the kernel is launched, else the first one that is known of the kernel."""
+        known = (p for summary in self.summaries for p in (summary.warn_at, summary.place, summary.launched_at) if p)
+        return next(known, None) or first_place(self.kernel.body)
+
+    def say(
+        self,
+        name: str,
+        severity: Severity,
+        message: str,
+        about: str,
+        *,
+        at: ir.Location | None = None,
+        notes: Sequence[Diagnostic] = (),
+    ) -> Diagnostic:
+        """A diagnostic about this kernel, at the location if that has a place in the user's file."""
+        place = (place_of(at) if at else None) or self.place
+        return Diagnostic(severity, message, place, name, tuple(notes), self.kernel.name, about)
+
+    def bounds_of(self, axis: int) -> sym.Range:
+        """A range that holds the number of steps of a dimension in every launch; any i32 where nothing is known."""
+        bound = self.kernel.grid[axis].bound
+        if bound is not None and not is_placeholder(bound):
+            return sym.Range(bound, bound)
+        if bound is not None or not self.launches:
+            return sym.Range(-I32_MAX - 1, I32_MAX)
+        ranges = [sym.range_of(self.scalars.evaluate(launch.bounds[axis])) for launch in self.launches]
+        return sym.Range(min(known.lo for known in ranges), max(known.hi for known in ranges))
+
+    def judge(self, axes: tuple[int, ...]) -> Judgement:
+        """What speaks against running the steps of these dimensions on different cores."""
+        if axes not in self._judgements:
+            from mosaic_grid import legality  # brings isl, which only a kernel worth judging should load
+
+            most = {axis: self.bounds_of(axis).hi for axis in self.kernel.dynamic_dimensions}
+            self._judgements[axes] = legality.judge(self.kernel, axes, self.launches, most)
+        return self._judgements[axes]
+
+
+def subjects_of(module: ir.Operation, session: Session) -> Iterator[Subject]:
+    """The kernels of a program that the session selects, in the order in which they stand in it."""
+    program, scalars = Program(module), OuterScalars(module)
+    summaries = summarize(program, session.target, session.selects).launches
+    for symbol, kernel in program.kernels.items():
+        if session.selects(kernel.name):
+            yield Subject(
+                program,
+                kernel,
+                tuple(launch for launch in program.launches if launch.kernel.symbol == symbol),
+                tuple(summary for summary in summaries if summary.symbol == symbol),
+                scalars,
+                session.target,
+                session.selection.strict,
+            )
+
+
+def name_of(window: WindowSummary) -> str:
+    """What a person calls a window: `input 0 ('x_ref')`."""
+    role = {"in": "input", "out": "output"}.get(window.role, window.role)
+    return f"{role} {window.number} ('{window.name}')"
+
+
+def is_placeholder(size: int) -> bool:
+    """Whether a size stands for one that a shape-polymorphic export knows by a symbol only."""
+    return I32_MAX - _PLACEHOLDERS <= size <= I32_MAX

@@ -1,0 +1,164 @@
+"""The verdict on a claim: whether it fails somewhere, and surely so, whatever the values that nobody knows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import islpy as isl
+
+from mosaic_grid.symbolic.evaluate import value_of
+from mosaic_grid.symbolic.expr import Expr
+from mosaic_grid.symbolic.facts import leaves_of
+from mosaic_grid.symbolic.nodes import Const
+from mosaic_grid.symbolic.proofs.affine import Space, unknowns_of
+from mosaic_grid.symbolic.proofs.effort import MOST, UndecidedError, limited
+from mosaic_grid.symbolic.proofs.steps import Steps
+from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witness
+
+# a witness of small numbers is looked for first: within these, then anywhere
+_SMALL = (2, 8, 64, 1024, 1 << 16, 1 << 31)
+
+# to tell what is sure from what is possible may take this part of the operations
+_SHARE = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """One way in which a claim may fail: where `bad` is 1. `block` is what the witness then shows."""
+
+    bad: Expr
+    block: tuple[Expr, ...] | None = None
+
+
+def judge(steps: Steps, failures: Sequence[Failure], most: int = MOST) -> Verdict:
+    """Proved if the claim fails in no way, refuted by the first in which it surely fails for some values."""
+    failures = [failure for failure in failures if failure.bad != Const(0)]
+    if not failures:
+        return Proved()
+    context = isl.Context()
+    try:
+        with limited(context, most):
+            asked = [expr for failure in failures for expr in (failure.bad, *(failure.block or ()))]
+            space = space_of(context, steps, asked)
+    except UndecidedError as error:
+        return Unknown(str(error))
+    names, hidden = tuple(space.places), steps.hidden()
+    unknown: Unknown | None = None
+    for failure in failures:
+        try:
+            with limited(context, most):
+                bad = space.domain.intersect(space.where(failure.bad))
+                if bad.is_empty():
+                    continue
+            found = surely(names, space.prior, bad, hidden, most)
+        except UndecidedError as error:
+            unknown = Unknown(str(error))
+            continue
+        if found is not None:
+            return Refuted(witness_of(steps, found, failure.block))
+        unknown = unknown or Unknown(steps.obstacle([failure.bad]))
+    return unknown or Proved()
+
+
+def space_of(context: isl.Context, steps: Steps, exprs: Iterable[Expr]) -> Space:
+    """All that is possible at the steps, inputs first; `exprs` are what will be asked of them."""
+    facts, truths, indices = steps.facts(), steps.truths(), steps.unknowns()
+    names = {index.name for index in indices}
+    params = unknowns_of([*facts, *truths, *exprs])
+    # an index may have a wider range of its own in an expression
+    inputs, again = ([p for p in params if (p.name in names) == used] for used in (False, True))
+    space = Space(context, [*inputs, *indices, *again])
+    space.assume(facts, truths)
+    return space
+
+
+def surely(
+    names: Sequence[str], prior: isl.Set, bad: isl.Set, hidden: Collection[str], most: int = MOST
+) -> Mapping[str, int] | None:
+    """Values of what isn't hidden with which all points of `prior`, and there is one, are in `bad`, a part of it.
+
+    `names` are the unknowns that the coordinates are. Where something is hidden, what is too hard is None as well.
+    """
+    unseen = [place for place, name in enumerate(names) if name in hidden]
+    seen = [name for name in names if name not in hidden]
+    context = prior.get_ctx()
+    if not unseen or bad.is_empty():
+        return None if bad.is_empty() else smallest(seen, bad, most)
+    try:
+        with limited(context, most // _SHARE):
+            possible = without(bad, unseen)
+        values = smallest(seen, possible, most // _SHARE)
+        with limited(context, most // _SHARE):
+            # mostly the first of them is as good as any
+            if fixed(prior, names, values).subtract(bad).is_empty():
+                return values
+            sure = possible.subtract(without(prior.subtract(bad), unseen))
+            if sure.is_empty():
+                return None
+        return smallest(seen, sure, most // _SHARE)
+    except UndecidedError:
+        return None
+
+
+def fixed(points: isl.Set, names: Sequence[str], values: Mapping[str, int]) -> isl.Set:
+    """The points at which the unknowns have these values."""
+    for place, name in enumerate(names):
+        if name in values:
+            value = isl.Val.read_from_str(points.get_ctx(), str(values[name]))
+            points = points.fix_val(isl.dim_type.set, place, value)
+    return points
+
+
+def without(points: isl.Set, places: Iterable[int]) -> isl.Set:
+    """The points without these coordinates."""
+    for place in sorted(places, reverse=True):
+        points = points.project_out(isl.dim_type.set, place, 1)
+    return points
+
+
+def smallest(names: Sequence[str], points: isl.Set, most: int = MOST) -> Mapping[str, int]:
+    """The first of those points that are small, with no negative number if that can be; else any. By name."""
+    context = points.get_ctx()
+    try:
+        with limited(context, most):
+            point = _first_small(points)
+    except UndecidedError:
+        point = None
+    if point is None:
+        with limited(context, most):
+            point = points.sample_point()
+    numbers = (point.get_coordinate_val(isl.dim_type.set, place).to_python() for place in range(len(names)))
+    return dict(zip(names, map(int, numbers), strict=True))
+
+
+def _first_small(points: isl.Set) -> isl.Point | None:
+    context = points.get_ctx()
+    for least, greatest in ((low, high) for high in _SMALL for low in (0, -high)):
+        few = points
+        for place in range(points.dim(isl.dim_type.set)):
+            few = few.lower_bound_val(isl.dim_type.set, place, isl.Val.read_from_str(context, str(least)))
+            few = few.upper_bound_val(isl.dim_type.set, place, isl.Val.read_from_str(context, str(greatest)))
+        if not few.is_empty():
+            # isl's lexmin fails on some sets of several pieces; this is the same
+            for place in range(points.dim(isl.dim_type.set)):
+                few = few.fix_val(isl.dim_type.set, place, few.dim_min_val(place))
+            return few.sample_point()
+    return None
+
+
+def witness_of(steps: Steps, values: Mapping[str, int], block: tuple[Expr, ...] | None) -> Witness:
+    """The values by what they are: of the grid's points, or of inputs."""
+    points = tuple((role, tuple(values[name] for name in names)) for role, names in steps.points.items())
+    used = {name for names in steps.points.values() for name in names}
+    inputs = tuple((name, value) for name, value in values.items() if name not in used)
+    shown = None if block is None else tuple(_shown(steps, index, values) for index in block)
+    return Witness(inputs, points, shown)
+
+
+def _shown(steps: Steps, index: Expr, values: Mapping[str, int]) -> int | str:
+    """The value of an index, or its text where it is only known at run time."""
+    leaves = leaves_of(index)
+    if any(leaf.text not in values for leaf in leaves):
+        return str(steps.written(index))
+    return value_of(index, {leaf: values[leaf.text] for leaf in leaves})
