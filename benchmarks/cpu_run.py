@@ -3,7 +3,8 @@
 Each kernel runs four ways in one process, taking turns, on arrays that are on the device: lowered for TPU and then to
 the CPU (`mosaic_grid.run` in a `jax.jit`); with `interpret=True`; with `pltpu.InterpretParams()`; and as the plain JAX
 function that computes the same. Then one kernel runs for more and more steps, and one for as many steps on larger and
-larger arrays. The last lines say which targets hold; a machine that is busy with other things may miss some.
+larger arrays. The last lines say which targets hold, by the time on the clock; on a machine that does other things as
+well some may be missed, and the time of all cores together says more.
 
     python benchmarks/cpu_run.py [NAME...]     NAME: matmul, flash, flash_causal, gmm, steps or sizes; else all
 """
@@ -16,27 +17,25 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
-from jax.experimental.pallas.ops.tpu import flash_attention
 from jax.experimental.pallas.ops.tpu.megablox.gmm import gmm
 
 import mosaic_grid
-
-Function = Callable[..., Any]
+from cpu_kernels import BLOCK, Function, attention, matmul, reference, repeated_sum, update
 
 ROUNDS = 5
 TURN = 0.15
 """Seconds that a contender runs in each round, once at least."""
-BLOCK = 128
-STEPS = (128, 512, 2048, 8192)
+STEPS = (64, 256, 1024, 4096)
 SIZES = (16, 128, 1024, 4096)
 """Blocks of the array that is updated, each of 64 KiB."""
 LEVEL = 1.3
@@ -59,85 +58,6 @@ class Contest:
     arguments: tuple[Any, ...]
     faster: Mapping[str, float]
     at_most: float | None = None
-
-
-def matmul(x: Any, y: Any) -> Any:
-    """`x @ y`, a block of the result at a time: its products are added up in scratch."""
-
-    def step(x: Any, y: Any, out: Any, total: Any) -> None:
-        @pl.when(pl.program_id(2) == 0)
-        def _() -> None:
-            total[...] = jnp.zeros_like(total)
-
-        total[...] += jnp.dot(x[...], y[...], preferred_element_type=jnp.float32)
-
-        @pl.when(pl.program_id(2) == pl.num_programs(2) - 1)
-        def _() -> None:
-            out[...] = total[...]
-
-    return pl.pallas_call(
-        step,
-        grid=(x.shape[0] // BLOCK, y.shape[1] // BLOCK, x.shape[1] // BLOCK),
-        in_specs=[
-            pl.BlockSpec((BLOCK, BLOCK), lambda i, j, k: (i, k)),
-            pl.BlockSpec((BLOCK, BLOCK), lambda i, j, k: (k, j)),
-        ],
-        out_specs=pl.BlockSpec((BLOCK, BLOCK), lambda i, j, k: (i, j)),
-        out_shape=jax.ShapeDtypeStruct((x.shape[0], y.shape[1]), jnp.float32),
-        scratch_shapes=[pltpu.VMEM((BLOCK, BLOCK), jnp.float32)],
-    )(x, y)
-
-
-def repeated_sum(steps: Any, x: Any) -> Any:
-    """Adds up blocks of `x`, one a step, from the first on again after the last."""
-
-    def step(x: Any, total: Any) -> None:
-        @pl.when(pl.program_id(0) == 0)
-        def _() -> None:
-            total[...] = jnp.zeros_like(total)
-
-        total[...] += x[...]
-
-    return pl.pallas_call(
-        step,
-        grid=(steps,),
-        in_specs=[pl.BlockSpec((BLOCK, BLOCK), lambda i: (i % (x.shape[0] // BLOCK), 0))],
-        out_specs=pl.BlockSpec((BLOCK, BLOCK), lambda i: (0, 0)),
-        out_shape=jax.ShapeDtypeStruct((BLOCK, BLOCK), jnp.float32),
-    )(x)
-
-
-def update(table: Any, x: Any) -> Any:
-    """Adds 1 to the blocks of `x` that the table names, one a step, in place."""
-
-    def step(table: Any, x: Any, out: Any) -> None:
-        del table
-        out[...] = x[...] + 1
-
-    def place(i: Any, table: Any) -> tuple[Any, int]:
-        return table[i], 0
-
-    return pl.pallas_call(
-        step,
-        grid_spec=pltpu.PrefetchScalarGridSpec(
-            num_scalar_prefetch=1,
-            grid=(table.shape[0],),
-            in_specs=[pl.BlockSpec((BLOCK, BLOCK), place)],
-            out_specs=pl.BlockSpec((BLOCK, BLOCK), place),
-        ),
-        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
-        input_output_aliases={1: 0},
-    )(table, x)
-
-
-def attention(*, causal: bool) -> Function:
-    """JAX's flash attention in the blocks that it takes itself."""
-    return lambda q, k, v: flash_attention.flash_attention(q, k, v, causal=causal)
-
-
-def reference(*, causal: bool) -> Function:
-    """Attention in plain JAX."""
-    return lambda q, k, v: flash_attention.mha_reference(q, k, v, None, causal=causal)
 
 
 def contests() -> dict[str, Contest]:
@@ -200,17 +120,27 @@ def interpreted(kernel: Function, arguments: Sequence[Any], interpret: Any) -> C
         return compiled(lambda *args: kernel(*args), arguments)
 
 
-def best_of(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+@dataclasses.dataclass
+class Times:
+    """Seconds of the best of some calls: on the clock, and of all cores together; not always of the same call."""
+
+    run: float = float("inf")
+    cpu: float = float("inf")
+
+
+def best_of(calls: Mapping[str, Callable[[], Any]]) -> dict[str, Times]:
     """The least seconds of each call; they take turns, so that what else the machine does meets all of them."""
-    best = dict.fromkeys(calls, float("inf"))
+    best = {name: Times() for name in calls}
     for call in calls.values():
         jax.block_until_ready(call())
     for _ in range(ROUNDS):
         for name, call in calls.items():
             until = time.perf_counter() + TURN
             while (start := time.perf_counter()) < until:
+                cpu = time.process_time()
                 jax.block_until_ready(call())
-                best[name] = min(best[name], time.perf_counter() - start)
+                best[name].cpu = min(best[name].cpu, time.process_time() - cpu)
+                best[name].run = min(best[name].run, time.perf_counter() - start)
     return best
 
 
@@ -230,7 +160,7 @@ class Target:
 
 
 def compete(name: str, contest: Contest) -> list[Target]:
-    """Prints how the kernel does; returns what it was to reach."""
+    """Prints how the kernel does, each number with what it is as a multiple of ours; returns what it was to reach."""
     args = contest.arguments
     ways = {
         "lowered": lowered(contest.kernel, args),
@@ -238,29 +168,43 @@ def compete(name: str, contest: Contest) -> list[Target]:
         "InterpretParams": interpreted(contest.kernel, args, pltpu.InterpretParams()),
         contest.baseline: compiled(contest.plain, args),
     }
-    seconds = best_of({name: functools.partial(way.call, *args) for name, way in ways.items()})
-    ours = seconds["lowered"]
+    _check(name, ways["lowered"].call(*args), ways[contest.baseline].call(*args))
+    times = best_of({title: functools.partial(way.call, *args) for title, way in ways.items()})
+    ours = times["lowered"]
     print(f"{name}: {contest.title}")
-    print(f"    {'':18}{'run':>10}{'/ lowered':>11}{'compile':>12}{'/ lowered':>11}")
+    print(f"    {'':18}{'run':>10}{'':10}{'all cores':>10}{'':10}{'compile':>10}")
     for title, way in ways.items():
-        run = f"{seconds[title] * 1e3:>7.4g} ms{seconds[title] / ours:>10.3g}x"
-        print(f"    {title:18}{run}{way.seconds:>10.2f} s{way.seconds / ways['lowered'].seconds:>10.3g}x")
+        columns = [
+            (times[title].run * 1e3, ours.run * 1e3, "ms"),
+            (times[title].cpu * 1e3, ours.cpu * 1e3, "ms"),
+            (way.seconds, ways["lowered"].seconds, "s"),
+        ]
+        row = "".join(f"{value:>{10 - len(unit) - 1}.4g} {unit}{value / base:>8.3g}x " for value, base, unit in columns)
+        print(f"    {title:18}{row}")
     print(flush=True)
     faster = [
-        Target(f"{name}: faster than {title}", seconds[title] / ours, bound, is_least=True)
+        Target(f"{name}: faster than {title}", times[title].run / ours.run, bound, is_least=True)
         for title, bound in contest.faster.items()
     ]
     if contest.at_most is None:
         return faster
-    return [*faster, Target(f"{name}: time of {contest.baseline}", ours / seconds[contest.baseline], contest.at_most)]
+    part = ours.run / times[contest.baseline].run
+    return [*faster, Target(f"{name}: time of {contest.baseline}", part, contest.at_most)]
+
+
+def _check(name: str, result: Sequence[Any], expected: Any) -> None:
+    """Ends the benchmark if the kernel doesn't compute what plain JAX does: then nothing would be compared."""
+    found, wanted = (np.asarray(each, np.float32) for each in (result[0], expected))
+    if not np.allclose(found, wanted, rtol=0.02, atol=0.02 * float(np.abs(wanted).max())):
+        sys.exit(f"{name}: the kernel is off by {np.abs(found - wanted).max():.3g} at most")
 
 
 def grow_steps() -> list[Target]:
     """One program run for more and more steps, over the same array."""
     x = jnp.ones((8 * BLOCK, BLOCK), jnp.float32)
     call = lowered(repeated_sum, (jnp.int32(0), x)).call
-    seconds = best_of({str(steps): functools.partial(call, jnp.int32(steps), x) for steps in STEPS})
-    per_step = [seconds[str(steps)] / steps for steps in STEPS]
+    times = best_of({str(steps): functools.partial(call, jnp.int32(steps), x) for steps in STEPS})
+    per_step = [times[str(steps)].run / steps for steps in STEPS]
     print("steps: adding up blocks of 64 KiB, time a step by the number of steps, which is only known at run time")
     _print_growth([f"{steps}" for steps in STEPS], per_step)
     return [Target("steps: time a step, last to first", per_step[-1] / per_step[0], LEVEL)]
@@ -274,11 +218,11 @@ def grow_sizes() -> list[Target]:
         x = jnp.zeros((blocks * BLOCK, BLOCK), jnp.float32)
         way = lowered(update, (table, x), donate_argnums=1)
         calls[f"{blocks // 16} MiB"] = _Repeated(functools.partial(way.call, table), x)
-    seconds = best_of(calls)
-    seconds_of = list(seconds.values())
+    times = best_of(calls)
+    seconds = [each.run for each in times.values()]
     print("sizes: 256 steps that update 16 blocks of 64 KiB of an array in place, time by the size of the array")
-    _print_growth(list(seconds), seconds_of)
-    return [Target("sizes: time, last to first", seconds_of[-1] / seconds_of[0], LEVEL)]
+    _print_growth(list(times), seconds)
+    return [Target("sizes: time, last to first", seconds[-1] / seconds[0], LEVEL)]
 
 
 class _Repeated:
@@ -308,6 +252,9 @@ def main(names: Sequence[str]) -> None:
     } | {"steps": grow_steps, "sizes": grow_sizes}
     if unknown := set(names) - set(measurements):
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(measurements)}")
+    load = os.getloadavg()[0]
+    remark = "; the machine is busy, which may hide what holds" if load > 1 else ""
+    print(f"{os.cpu_count()} cores, load {load:.1f} before{remark}\n")
     for target in [target for name in names or measurements for target in measurements[name]()]:
         print(target)
 

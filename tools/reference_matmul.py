@@ -82,7 +82,8 @@ def _gmm_gradient(dtype: np.dtype[Any], *, transposed: bool = False) -> Case:
     def arguments(rng: np.random.Generator) -> list[Array]:
         return [*uniform(rng, (sum(SIZES), 256), low=-1), *_grouped(dtype, transposed=transposed)(rng)]
 
-    return Case(kernel, reference, arguments, (GMM_F32 if dtype == F32 else GMM_BF16,), is_slow=transposed or dtype != F32)
+    tolerance = GMM_F32 if dtype == F32 else GMM_BF16
+    return Case(kernel, reference, arguments, (tolerance,), is_slow=transposed or dtype != F32)
 
 
 def reference_philox(key: Any, shape: tuple[int, ...]) -> Any:

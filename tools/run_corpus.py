@@ -120,14 +120,10 @@ def _nan_share(number: int, array: Array) -> str:
 
 
 def run_apart(path: Path, *, timeout: float, memory: int, seed: int) -> Run:
-    """Runs one dump in a child process that must not take more than `timeout` seconds and `memory` bytes."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
-    command = [sys.executable, __file__, str(path), "--here", f"--seed={seed}"]
+    """Runs one dump in a child process that must not take more than `timeout` seconds and `memory` GiB."""
+    command = [sys.executable, __file__, str(path), "--here", f"--seed={seed}", f"--memory={memory}"]
     try:
-        child = subprocess.run(command, capture_output=True, text=True, timeout=timeout, preexec_fn=limit, check=False)
+        child = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         return Run(path.stem, f"not done after {timeout:.0f} s")
     lines = child.stdout.splitlines()
@@ -151,12 +147,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--here", action="store_true", help="run the one dump in this process, and print JSON")
     options: Any = parser.parse_args(arguments)
     if options.here:
+        resource.setrlimit(resource.RLIMIT_AS, (options.memory << 30,) * 2)
         print(json.dumps(dataclasses.asdict(run_dump(Path(options.paths[0]), options.seed))))
         return 0
     print(f"{'program':48} {'':7}{'lower':>7} {'compile':>7} {'run':>7}", flush=True)
     failed = passed = 0
     for path in _dumps(options.paths):
-        result = run_apart(path, timeout=options.timeout, memory=options.memory << 30, seed=options.seed)
+        result = run_apart(path, timeout=options.timeout, memory=options.memory, seed=options.seed)
         failed, passed = failed + bool(result.problem), passed + (not result.problem)
         print(result, flush=True)
     print(f"{passed} passed, {failed} failed")

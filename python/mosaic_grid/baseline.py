@@ -50,7 +50,9 @@ class Baseline:
         try:
             if content["version"] != _VERSION:
                 raise UserError(f"'{path}' is a baseline of version {content['version']}, and this reads {_VERSION}")
-            return cls(collections.Counter({str(each["fingerprint"]): int(each["count"]) for each in content["findings"]}))
+            return cls(
+                collections.Counter({str(each["fingerprint"]): int(each["count"]) for each in content["findings"]})
+            )
         except (TypeError, KeyError, ValueError):
             raise UserError(f"'{path}' is no baseline", notes=["--write-baseline writes one"]) from None
 

@@ -174,6 +174,11 @@ class Kernel:
         if listed is None:
             return [Window(argument, ir.DictAttr.get({})) for argument in operands]
         params = [param for param in listed if isinstance(param, ir.DictAttr)]
+        if len(params) != len(listed):
+            raise ProgramError("window_params has an entry that is no dictionary", self.body)
+        for param in params:
+            if "window_bounds" in param and not isinstance(param["window_bounds"], ir.DenseI64ArrayAttr):
+                raise ProgramError(f"window_bounds can't be {param['window_bounds']}", self.body)
         if len(params) != len(operands):
             raise ProgramError("window_params and the kernel's arguments differ in number", self.body)
         return [Window(argument, param) for argument, param in zip(operands, params, strict=True)]

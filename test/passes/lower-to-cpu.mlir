@@ -32,7 +32,7 @@
 // CHECK:         do
 // CHECK:           %[[BLOCK:.*]] = stablehlo.dynamic_slice %[[X]], %{{.*}}, %{{.*}}, sizes = [8, 128]
 // CHECK:           %[[SUM:.*]] = stablehlo.add %[[BLOCK]], %[[BLOCK]]
-// CHECK-NOT:       stablehlo.if
+// CHECK-NOT:       stablehlo.while
 // CHECK:           %[[WRITTEN:.*]] = stablehlo.dynamic_update_slice %[[O]], %[[SUM]],
 // CHECK:           %[[NEXT_J:.*]] = stablehlo.add %[[J]],
 // CHECK:           %[[LAST:.*]] = stablehlo.compare GE, %[[NEXT_J]],
@@ -104,8 +104,9 @@ module {
 #arbitrary = #tpu.dimension_semantics<arbitrary>
 
 // Windows that stay. A constant one comes in before the loop, one that doesn't follow the fastest dimension comes in when
-// its index changes. The output's block, summed up along the fastest dimension, is kept with its index, goes back when
-// another takes its place, which starts with nothing, and after the last step.
+// its index changes: on a condition there is a loop of one round or none. The output's block, summed up along the fastest
+// dimension, is kept with its index; it goes back when another takes its place, which starts with nothing, and after the
+// last step.
 // CHECK-LABEL: func.func private @sum.cpu(
 // CHECK-SAME:    %[[X:.*]]: tensor<16xf32>, %[[Y:.*]]: tensor<64xf32>
 // CHECK:         %[[O:.*]] = stablehlo.constant dense<0x7FC00000> : tensor<64xf32>
@@ -116,24 +117,19 @@ module {
 // CHECK:           %[[O_MOVED:.*]] = stablehlo.compare NE, %{{.*}}, %[[O_INDEX]]
 // CHECK:           %[[O_HELD:.*]] = stablehlo.compare NE, %[[O_INDEX]],
 // CHECK:           %[[FLUSHES:.*]] = stablehlo.and %[[O_MOVED]], %[[O_HELD]]
-// CHECK:           %[[FLUSHES_I32:.*]] = stablehlo.convert %[[FLUSHES]]
-// CHECK:           "stablehlo.case"(%[[FLUSHES_I32]])
-// CHECK-NEXT:        stablehlo.return %[[O_ARRAY]]
-// CHECK:             stablehlo.dynamic_update_slice %[[O_ARRAY]], %[[O_BUFFER]],
-// CHECK:           %[[O_MOVED_I32:.*]] = stablehlo.convert %[[O_MOVED]]
-// CHECK:           %[[FRESH:.*]] = "stablehlo.case"(%[[O_MOVED_I32]])
-// CHECK:             %[[NAN:.*]] = stablehlo.constant dense<0x7FC00000> : tensor<8xf32>
-// CHECK:             stablehlo.return %[[NAN]]
+// CHECK:           stablehlo.while(%{{[^ ]*}} = %[[FLUSHES]], %[[FLUSHED:[^ ]*]] = %[[O_ARRAY]])
+// CHECK:             stablehlo.dynamic_update_slice %[[FLUSHED]], %[[O_BUFFER]],
+// CHECK:           stablehlo.while(%{{[^ ]*}} = %[[O_MOVED]], %{{[^ ]*}} = %{{[^ ]*}})
+// CHECK:             %[[FRESH:.*]] = stablehlo.constant dense<0x7FC00000> : tensor<8xf32>
+// CHECK:             stablehlo.return %{{.*}}, %[[FRESH]]
 // CHECK:           %[[Y_MOVED:.*]] = stablehlo.compare NE, %{{.*}}, %[[Y_INDEX]]
-// CHECK:           %[[Y_MOVED_I32:.*]] = stablehlo.convert %[[Y_MOVED]]
-// CHECK:           %[[Y_NOW:.*]] = "stablehlo.case"(%[[Y_MOVED_I32]])
-// CHECK-NEXT:        stablehlo.return %[[Y_BUFFER]]
-// CHECK:             stablehlo.dynamic_slice %[[Y]],
-// CHECK:           stablehlo.multiply %[[RESIDENT]], %[[Y_NOW]]
+// CHECK:           %[[Y_NOW:.*]]:2 = stablehlo.while(%{{[^ ]*}} = %[[Y_MOVED]], %{{[^ ]*}} = %[[Y_BUFFER]])
+// CHECK:             %[[Y_BLOCK:.*]] = stablehlo.dynamic_slice %[[Y]],
+// CHECK:             stablehlo.return %{{.*}}, %[[Y_BLOCK]]
+// CHECK:           stablehlo.multiply %[[RESIDENT]], %[[Y_NOW]]#1
 // CHECK:         %[[HELD:.*]] = stablehlo.compare NE, %[[END]]#5,
-// CHECK:         %[[HELD_I32:.*]] = stablehlo.convert %[[HELD]]
-// CHECK:         "stablehlo.case"(%[[HELD_I32]])
-// CHECK:           stablehlo.dynamic_update_slice %[[END]]#6, %[[END]]#4,
+// CHECK:         stablehlo.while(%{{[^ ]*}} = %[[HELD]], %[[LAST:[^ ]*]] = %[[END]]#6)
+// CHECK:           stablehlo.dynamic_update_slice %[[LAST]], %[[END]]#4,
 module {
   func.func @held(%x: tensor<16xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
     %0 = stablehlo.custom_call @tpu_custom_call(%x, %y) {mosaic.kernel = @sum, backend_config = "{}"} : (tensor<16xf32>, tensor<64xf32>) -> tensor<64xf32>
@@ -216,8 +212,10 @@ module {
 // CHECK-SAME:    %[[X:.*]]: tensor<16xf32>
 // CHECK-NOT:     dense<0x7FC00000> : tensor<16xf32>
 // CHECK:         %[[END:.*]]:{{.*}} = stablehlo.while({{.*}}, %[[ARRAY:[^ ]*]] = %[[X]])
-// CHECK:           stablehlo.dynamic_update_slice %[[ARRAY]],
-// CHECK:           stablehlo.dynamic_slice
+// CHECK:           %[[SAME:.*]]:2 = stablehlo.while({{.*}}, %[[WRITTEN:[^ ]*]] = %[[ARRAY]])
+// CHECK:             stablehlo.dynamic_update_slice %[[WRITTEN]],
+// CHECK:           %[[READ:.*]]:2 = stablehlo.optimization_barrier %[[SAME]]#1,
+// CHECK:           stablehlo.dynamic_slice %[[READ]]#0,
 // CHECK-NOT:     dense<0x7FC00000> : tensor<16xf32>
 // CHECK:         return
 module {

@@ -11,10 +11,14 @@
 // RESULT-NEXT: {{^}}0 f32[8,128] - - - 1024 {{[0-9a-f]+$}}
 // RESULT-NOT: {{.}}
 
-// Without it the program runs as it is, and nothing is said; nothing is said of one that is right either.
-// RUN: %mosaic-run %t.split/sum.mlir --input x=iota 2>&1 | FileCheck %s --check-prefix=RESULT
+// Without it the program runs as it is, and only NaN is told of; of one that is right it is said that it is.
+// RUN: %mosaic-run %t.split/sum.mlir --input x=iota | FileCheck %s --check-prefix=RESULT
+// RUN: %mosaic-run %t.split/sum.mlir --input x=iota 2>&1 >%t.table | FileCheck %s --check-prefix=NAN
+// NAN: {{^}}note: memory that nobody wrote holds NaN
+// NAN-NOT: {{.}}
 // RUN: %mosaic-run %S/Inputs/double.mlir --check --bounds 128 2>&1 | FileCheck %s --check-prefix=RIGHT
-// RIGHT: {{^}}result
+// RIGHT: {{^}}remark: check: nothing found
+// RIGHT-NEXT: {{^}}result
 // RIGHT-NEXT: {{^}}0 f32[1024,256] {{.*}} 0 {{[0-9a-f]+$}}
 // RIGHT-NOT: {{.}}
 

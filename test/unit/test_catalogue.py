@@ -64,5 +64,5 @@ def test_list() -> None:
 
 def test_unknown_name() -> None:
     """The nearest one is suggested."""
-    with pytest.raises(UserError, match="there is no diagnostic 'paralel-race'; did you mean 'parallel-race'?"):
+    with pytest.raises(UserError, match="'paralel-race'; did you mean 'parallel-race'"):
         explain(["paralel-race"])

@@ -88,7 +88,7 @@ def test_what_is_masked_is_a_remark() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda tile, inside: tile,
+        lambda tile, inside: tile + 1,
         lambda tile, inside: jnp.where(inside, 1.0, 0.0) * tile,  # NaN isn't masked by a product
         lambda tile, inside: jnp.where(tile > 0, 1.0, 2.0),
         lambda tile, inside: jnp.where(tile < 0, 1.0, 2.0),
@@ -102,6 +102,19 @@ def test_what_is_not_masked_is_an_error(use: Any) -> None:
     (found,) = findings(masked(use), X)
     assert (found.name, found.severity) == ("unwritten-read", "error")
     assert "reads 384 elements" in found.message
+
+
+def test_what_is_handed_on_as_it_was() -> None:
+    """A part of a result that has what was in memory is a warning, as a part that stays unwritten is; all is an error."""
+    (found,) = findings(masked(lambda tile, inside: tile), X)
+    assert (found.name, found.severity) == ("unwritten-read", "warning")
+    assert "that nobody wrote, and results have them as they are, first at grid point (0)" in found.message
+    (found,) = findings(lambda x: masked(lambda tile, inside: tile)(x)[5:8], X)
+    assert (found.name, found.severity) == ("unwritten-read", "error")
+    (found,) = findings(lambda x: masked(lambda tile, inside: tile)(x).astype(jnp.bfloat16), X)
+    assert found.severity == "warning"
+    (found,) = findings(lambda x: 2 * masked(lambda tile, inside: tile)(x), X)
+    assert (found.severity, "and results depend on them" in found.message) == ("error", True)
 
 
 def test_only_memory_that_matters_is_an_error() -> None:
@@ -125,7 +138,7 @@ def test_the_rest_of_a_wide_element() -> None:
         o_ref[...] = tile[...]
 
     (found,) = findings(call(kernel, (8, 128), maps=(lambda: (0, 0),) * 2, scratch=(pltpu.VMEM(BLOCK, F32),)), X[:8])
-    assert "reads 512 elements of scratch 'tile' that nobody wrote, and results depend on them" in found.message
+    assert "reads 512 elements of scratch 'tile' that nobody wrote, and results have them as they are" in found.message
 
 
 def test_a_masked_store_writes_what_its_mask_has() -> None:

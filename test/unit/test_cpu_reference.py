@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
 from jaxlib.mlir import ir
 
 import references
+import run_corpus
 from mosaic_grid.context import create_context
 from mosaic_grid.cpu.convert import UnsupportedKernelError, lower_to_cpu
 from mosaic_grid.cpu.options import Options
@@ -81,3 +83,24 @@ def test_units_in_the_last_place() -> None:
     assert max_ulp(np.array([-tiny, 0], np.float32), np.array([tiny, -0.0], np.float32)) == 2
     assert max_ulp(np.array([1, -1], np.float16), np.array([1, -1], np.float16)) == 0
     assert max_ulp(np.array([3], np.int32), np.array([-4], np.int32)) == 7
+
+
+def test_run_corpus_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each dump of a directory says whether it ran, or each operation that is in the way, and why."""
+    (tmp_path / "double.mlir").write_bytes(KERNELS["example_double"]())
+    (tmp_path / "gather.mlir").write_bytes(KERNELS["all_gather"]())
+    assert run_corpus.main([str(tmp_path)]) == 1
+    _, double, gather, total = capsys.readouterr().out.splitlines()
+    assert double.split()[:2] == ["double", "ok"]
+    assert gather.split()[:2] == ["gather", "FAILED"]
+    assert "tpu.enqueue_dma (a copy to another device)" in gather
+    assert total == "1 passed, 1 failed"
+
+
+def test_run_corpus_stops_what_hangs(tmp_path: Path) -> None:
+    """A program that takes too long, or dies, is a failure that says so, and not the end of the run."""
+    (tmp_path / "double.mlir").write_bytes(KERNELS["example_double"]())
+    slow = run_corpus.run_apart(tmp_path / "double.mlir", timeout=0.01, memory=16, seed=0)
+    assert slow.problem == "not done after 0 s"
+    dead = run_corpus.run_apart(tmp_path / "missing.mlir", timeout=60, memory=16, seed=0)
+    assert dead.problem.startswith("died with 1: FileNotFoundError")

@@ -92,7 +92,7 @@ def check_random(data: st.DataObject, cores: int, strategy: Strategy, seed: int)
 
 
 @pytest.mark.usefixtures("trusting")
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(data=st.data(), cores=st.sampled_from((2, 3, 4, 8)), strategy=st.sampled_from(STRATEGIES), seed=st.integers(0))
 def test_random_grids_keep_their_meaning(data: st.DataObject, cores: int, strategy: Strategy, seed: int) -> None:
     """Any grid of up to four dimensions, shared or left alone, computes what it did, and is shared where it can be."""

@@ -11,6 +11,7 @@ from mosaic_grid import symbolic as sym
 from mosaic_grid.symbolic import proofs
 from mosaic_grid.symbolic.contracts import contracts_of
 from mosaic_grid.symbolic.proofs import Grid, Window
+from mosaic_grid.symbolic.proofs.affine import least
 
 I32 = sym.type_range(32, True)
 N = sym.parameter("n", I32)
@@ -215,3 +216,14 @@ def test_a_window_has_one_rank() -> None:
     """Parts of different lengths are the caller's mistake."""
     with pytest.raises(ValueError, match="a window of one rank"):
         Window((D0, D1), (128,), (c(640),))
+
+
+def test_the_least_value_of_a_set_with_an_empty_piece() -> None:
+    """isl's `dim_min_val` says 0 here, and for a bound of n its least value would be no bound."""
+    context = isl.Context()
+    points = isl.Set.read_from_str(context, "{ [i] : 2 <= i <= 3 }")
+    with_nothing = points.union(isl.Set.read_from_str(context, "{ [i] : exists a : i = 2a and i = 2a + 1 }"))
+    assert least(with_nothing, 0) == 2
+    even = sym.parameter("m", sym.Range(-2, 4), divisor=2)
+    twice = sym.maximum(even, sym.mul(c(2), even))
+    assert proofs.extent(twice, contracts_of(["m >= 1"], {"m": even.range})) == sym.Range(4, 8)

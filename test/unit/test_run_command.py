@@ -206,7 +206,8 @@ def test_jax_is_not_imported() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a", "--time", "b"], "the program to run is given 2 times"),
+        (["a", "--time", "b"], "the program to run is given 2 times: 'a' and 'b'"),
+        (["a", "--compile=v5p"], "unknown flag '--compile'"),
         (["--time", "-"], ""),
         (["-time=3", "a", "-bounds", "3"], ""),
         (["--", "-a"], ""),
@@ -226,6 +227,43 @@ def test_command_lines(arguments: list[str], message: str) -> None:
         assert caught.value.message == message
     else:
         parse_command_line(arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "note"),
+    [
+        (["a", "--time", "5"], "the number of runs of --time is given as --time=N"),
+        (["a", "--summary"], "mosaic-opt has it: see mosaic-opt --help"),
+    ],
+)
+def test_next_step_of_a_wrong_command_line(arguments: list[str], note: str) -> None:
+    """A likely mistake has a note that says what to write."""
+    with pytest.raises(UserError) as caught:
+        parse_command_line(arguments)
+    assert note in caught.value.notes
+
+
+def test_what_is_said_beside_the_results(capsys: pytest.CaptureFixture[str]) -> None:
+    """NaN that may be memory nobody wrote, a target without passes and a clean check are told on standard error."""
+    unwritten = (
+        "note: memory that nobody wrote holds NaN, for integers the least number: if the results shouldn't have that, "
+        "--check says where it comes from\n"
+    )
+    assert run(["--bounds=3"], capsys)[2] == unwritten
+    assert run(["--bounds=3", "--uninitialized=zero"], capsys)[2] == ""
+    assert run(["--bounds=128"], capsys)[2] == ""
+    assert run(["--bounds=128", "--check"], capsys)[::2] == (0, "remark: check: nothing found\n")
+    said = run(["--bounds=128", "--target=v5p"], capsys)[2]
+    assert said == "warning: --target is for the passes of -p, which are not given\n"
+    assert "nothing found" not in run(["--bounds=3", "--check"], capsys)[2]
+
+
+def test_help_shows_how_time_takes_its_value(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its value comes after an equals sign, and in no other way."""
+    assert main.main(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert "  --time[=N] " in said
+    assert "--time N" not in said
 
 
 def test_values_of_flags() -> None:

@@ -82,8 +82,8 @@ def test_argument_that_a_flag_means(flag: str, number: int, value: int, context:
         (Given(inputs=("5=5",)), "--input: the program has no argument '5'"),
         (Given(inputs=("n",)), "--input takes NAME=VALUE, got 'n'"),
         (Given(inputs=("q=",)), "--input takes NAME=VALUE, got 'q='"),
-        (Given(inputs=("n=5", "0=6")), "argument 0 (n) is given twice"),
-        (Given(inputs=("n=5",), bounds=("n=6",)), "argument 0 (n) is given twice"),
+        (Given(inputs=("n=5", "0=6")), "argument 0 (n) is given twice, by --input"),
+        (Given(inputs=("n=5",), bounds=("n=6",)), "argument 0 (n) is given twice, by --input and by --bounds"),
         (Given(bounds=("n=x",)), "--bounds takes N,... or NAME=N,..., got 'n=x'"),
         (Given(bounds=("sizes=2",)), "--bounds: argument 1 (sizes) is i64[2], not one integer"),
         (Given(bounds=("m=2",)), "--bounds: the program has no argument 'm'"),
@@ -150,6 +150,20 @@ def test_archive_names_arguments(context: ir.Context, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros(3))
     with pytest.raises(UserError, match=r"a\.npy: error: this is one array; --inputs takes an archive"):
         choose(named(context), Given(archives=(str(tmp_path / "a.npy"),)))
+
+
+def test_an_input_goes_before_an_archive(context: ir.Context, tmp_path: Path) -> None:
+    """What is given by itself is taken, the rest is the archive's; a bound in both is a mistake that is told."""
+    path = str(tmp_path / "a.npz")
+    contents: Any = {"n": np.int32(3), "sizes": np.array([1, 2])}
+    np.savez(path, **contents)
+    chosen = choose(named(context), Given(inputs=("n=5",), archives=(path,)))
+    assert int(chosen.arrays[0]) == 5
+    assert list(chosen.arrays[1]) == [1, 2]
+    with pytest.raises(UserError, match=r"argument 0 \(n\) is given twice, by --inputs and by --bounds"):
+        choose(named(context), Given(bounds=("n=5",), archives=(path,)))
+    with pytest.raises(UserError, match=r"argument 0 \(n\) is given twice, by --inputs"):
+        choose(named(context), Given(archives=(path, path)))
 
 
 BOUNDS = {
@@ -220,3 +234,7 @@ def test_random_array_that_a_bound_depends_on_is_told(context: ir.Context) -> No
     chosen = choose(arguments_of(opened(text, context)), Given())
     assert chosen.notes == ("argument 0 is random, and the bound of dimension 0 of 'k' may depend on it",)
     assert choose(arguments_of(opened(text, context)), Given(inputs=("0=2",))).notes == ()
+    with pytest.raises(UserError) as caught:
+        choose(arguments_of(opened(text, context)), Given(bounds=("5",)))
+    hint = "the bound of dimension 0 of 'k' comes from argument 0, i32[4]: give --input arg0=..."
+    assert caught.value.notes[-1] == hint

@@ -84,6 +84,13 @@ def test_lists() -> None:
         ("8", spec((), np.dtype(ml_dtypes.int4)), "argument 1 (x) is i4[]: it takes integers from -8 to 7, and got 8"),
         ("2", spec((), np.dtype(np.bool_)), "argument 1 (x) is i1[]: it takes integers from 0 to 1, and got 2"),
         ("random:x", spec(), "argument 1 (x): 'random:x' is no value"),
+        ("1e40", spec(), "argument 1 (x) is f32[]: it takes numbers from -3.40282e+38 to 3.40282e+38, and got 1e+40"),
+        ("[1, -70000]", spec((2,), np.dtype(np.float16)),
+         "argument 1 (x) is f16[2]: it takes numbers from -65504 to 65504, and got -70000"),
+        ("100", spec((), np.dtype(ml_dtypes.float4_e2m1fn)),
+         "argument 1 (x) is f4E2M1FN[]: it takes numbers from -6 to 6, and got 100"),
+        ("1e40", spec((), np.dtype(np.complex64)),
+         "argument 1 (x) is complex<f32>[]: it takes numbers from -3.40282e+38 to 3.40282e+38, and got 1e+40"),
     ],
 )  # fmt: skip
 def test_bad_values(text: str, kind: TensorSpec, message: str) -> None:
@@ -157,6 +164,30 @@ def test_archives_are_searched_by_name_and_number(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", y=np.float32(8), z=np.float32(9))
     with pytest.raises(UserError, match=r"there is no array for argument 1 \(x\) in it\nnote: it has y, z"):
         parsed(str(tmp_path / "a.npz"), spec())
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_numbers_are_not_made_real() -> None:
+    """Where an argument is real, an array of complex numbers is refused, and no warning is left to NumPy."""
+    for dtype in (F32, I32, BF16, np.dtype(np.bool_)):
+        with pytest.raises(UserError, match="it got complex128, and complex numbers are none of that type"):
+            values.from_array(np.ones(2, np.complex128), spec((2,), dtype))
+    assert values.from_array(np.ones(2, np.complex128), spec((2,), np.dtype(np.complex64))).dtype == np.complex64
+
+
+def test_next_step_for_other_files(tmp_path: Path) -> None:
+    """A table is to be converted; an empty archive and a file of something else are called what they are."""
+    with pytest.raises(UserError, match=r"'x\.csv' is no value\nnote: a value is .*\nnote: convert the file to \.npy"):
+        parsed("x.csv", spec())
+    np.savez(tmp_path / "a.npz")
+    with pytest.raises(UserError, match="note: it has no arrays at all"):
+        parsed(str(tmp_path / "a.npz"), spec())
+    (tmp_path / "a.npy").write_bytes(b"garbage")
+    with pytest.raises(UserError, match=r"error: this is no array of NumPy: it doesn't begin as one$"):
+        parsed(str(tmp_path / "a.npy"), spec())
+    np.save(tmp_path / "a.npy", np.array([None]), allow_pickle=True)
+    with pytest.raises(UserError, match=r"error: this is no array of NumPy: it holds objects of Python$"):
+        parsed(str(tmp_path / "a.npy"), spec())
 
 
 def test_bad_files(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from mosaic_grid.cpu.options import Options
 from mosaic_grid.cpu.outer import replace_buffers
 from mosaic_grid.cpu.outer_records import Callee, OuterRecords
 from mosaic_grid.cpu.records import Record, Recorder
+from mosaic_grid.cpu.recursion import refuse_recursion
 from mosaic_grid.cpu.rules import RULES
 from mosaic_grid.diagnostics import place_of
 from mosaic_grid.errors import UserError
@@ -48,7 +49,7 @@ def lower_to_cpu(program: ir.Operation, options: Options, selected: Sequence[Lau
     Kernels that no launch names any more are gone afterwards. Raises `UnsupportedKernelError` or `ProgramError`, and
     then the program is as it was.
     """
-    _refuse_bare(program)
+    _refuse_unfit(program)
     launches = list(Program(program).launches if selected is None else selected)
     _lower(program, options, launches, None)
     return len(launches)
@@ -59,7 +60,7 @@ def lower_recorded(program: ir.Operation, options: Options, *, everything: bool)
 
     That is waits that are never met, or `everything` that can be found. Raises what `lower_to_cpu` does.
     """
-    _refuse_bare(program)
+    _refuse_unfit(program)
     if everything and options.dma == "late":
         message = "where kernels are checked, copies land at once; what is used before its wait is found all the same"
         raise UserError(message, notes=["leave out --dma=late"])
@@ -81,16 +82,18 @@ class Recording:
     takes_codes: bool
 
 
-def _refuse_bare(program: ir.Operation) -> None:
+def _refuse_unfit(program: ir.Operation) -> None:
     if is_kernel(program):
         raise UserError("a bare kernel can't be run: what its windows are windows of is said by a launch",
                         place_of(program.location), ["give the whole lowered program"])  # fmt: skip
+    refuse_recursion(program)
 
 
 def _lower(
     program: ir.Operation, options: Options, launches: Sequence[Launch], recorder: Recorder | None
 ) -> tuple[list[Record], list[ir.Location]]:
     view = Program(program)
+    outer = OuterRecords(program)
     taken = {symbol for op in block_of(program) if (symbol := symbol_of(op.operation))}
     made: dict[tuple[str, ...], _Made] = {}
     by_launch: dict[ir.Operation, _Made] = {}
@@ -109,8 +112,8 @@ def _lower(
         raise
     replace_buffers(program, options)
     by_symbol = {each.callee.symbol: each.record for each in made.values() if each.record is not None}
-    outer = OuterRecords(program, {op: each.callee for op, each in by_launch.items()})
-    records = [by_symbol[symbol] for symbol in outer.thread()]
+    callees = {op: each.callee for op, each in by_launch.items()}
+    records = [by_symbol[symbol] for symbol in outer.thread(callees)]
     used = {launch.kernel.symbol for launch in Program(program).launches}
     for symbol, kernel in view.kernels.items():
         if symbol not in used:
@@ -127,9 +130,7 @@ class _Made:
     record: Record | None
 
 
-def _function(
-    program: ir.Operation, launch: Launch, symbol: str, options: Options, recorder: Recorder | None
-) -> _Made:
+def _function(program: ir.Operation, launch: Launch, symbol: str, options: Options, recorder: Recorder | None) -> _Made:
     """The function of a launch, at the end of the program. Leaves nothing behind where it can't be made."""
     kernel = launch.kernel
     at_end = ir.InsertionPoint(program.regions[0].blocks[0])

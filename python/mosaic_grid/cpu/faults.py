@@ -22,9 +22,6 @@ from mosaic_grid.ir_types import Value
 if TYPE_CHECKING:
     from mosaic_grid.cpu.lowering import Lowering
 
-CAPACITY = 256
-"""How many sites are told apart. The last row counts all that are too many."""
-
 _DETAILS = 10
 """How many numbers beside the grid indices are kept of the first time, where everything is recorded; else 2."""
 
@@ -76,16 +73,17 @@ class Faults:
 
     It is a root with a row for each site: how often it happened, the grid indices of the first time, and numbers that
     belong to it. The root takes part in the state from `start` on; whoever runs the launch gives its last contents to
-    `read`. Without `everything` it is only kept of waits that are never met, of which there are at most `capacity`.
+    `read`. It has room for `capacity` sites. Without `everything` they are only waits that are never met.
     """
 
-    def __init__(self, rank: int, *, everything: bool = True, capacity: int = CAPACITY) -> None:
+    def __init__(self, rank: int, *, everything: bool = True, capacity: int = 256) -> None:
         self.rank = rank
         self.everything = everything
         self._details = _DETAILS if everything else 2
-        shape = (min(capacity, CAPACITY), 1 + rank + self._details)
+        shape = (capacity, 1 + rank + self._details)
         self.root = Root("the record of faults", shape, build.i32_type(), Kind.STATE)
         self.sites: list[Site] = []
+        self._step: Value | None = None
         self._rows: dict[tuple[What, ir.Operation | None, str, bool], int] = {}
 
     def start(self, memory: Memory) -> None:
@@ -112,10 +110,15 @@ class Faults:
         _, width = self.root.shape
         row = self._row(what, op, root, writes=writes)
         part = View(self.root).slice([row, 0], [1, width])
-        numbers: list[Index] = list(low.indices if indices is None else indices)
-        numbers += [0] * (self.rank - len(numbers))
-        numbers += [*details, *[0] * self._details][: self._details]
+        place = self._step if indices is None and self._step is not None else None
+        if place is None:
+            place = _row(low.indices if indices is None else indices, self.rank)
+        numbers = build.concatenate([place, _row(details[: self._details], self._details)], 1)
         low.memory.modify(part, lambda old: _again(old, predicate, numbers))
+
+    def step(self, indices: Sequence[Value]) -> None:
+        """A step of the grid begins, in a region of its own; these are the indices until the next one."""
+        self._step = _row(indices, self.rank)
 
     def read(self, record: Array) -> list[Fault]:
         """What the record's contents say, in the order of the program."""
@@ -129,12 +132,11 @@ class Faults:
         known = self._rows.get(key)
         if known is not None:
             return known
-        row = min(len(self.sites), self.root.shape[0] - 1)
-        if len(self.sites) <= row:
-            location = op.location if op is not None else ir.Location.current
-            assert location is not None
-            self.sites.append(Site(what, "" if op is None else op.name, root, location, writes))
-        self._rows[key] = row
+        location = op.location if op is not None else ir.Location.current
+        assert location is not None
+        row = self._rows[key] = len(self.sites)
+        assert row < self.root.shape[0], "the record has room for fewer sites than there are"
+        self.sites.append(Site(what, "" if op is None else op.name, root, location, writes))
         return row
 
 
@@ -159,21 +161,36 @@ def check_inside(low: Lowering, op: ir.Operation, *views: View, writes: bool = F
             low.faults.note(low, outside, What.OUTSIDE, op, view.root, writes=writes, details=_where(view))
 
 
+def check_indices(
+    low: Lowering, op: ir.Operation, view: View, indices: Sequence[Value], mask: Value | None, *, writes: bool = False
+) -> None:
+    """Notes a fault if an index of a view's first dimensions, where the mask holds, isn't one of its elements."""
+    if low.faults is None or not low.faults.everything:
+        return
+    for axis, index in enumerate(indices):
+        last = build.constant(view.shape[axis] - 1, build.shape_of(index), build.i32_type())
+        beyond = hlo.or_(build.compare(index, build.zeros_like(index), "LT"), build.compare(index, last, "GT"))
+        beyond = beyond if mask is None else hlo.and_(beyond, mask)
+        axes = range(len(build.shape_of(index)))
+        outside = build.reduce(beyond, axes, build.constant(0, (), build.i1_type()), hlo.or_)
+        low.faults.note(low, outside, What.OUTSIDE, op, view.root, writes=writes)
+
+
 def _where(view: View) -> list[Index]:
-    """The dimension of the root in which a view sticks out, where it starts there, and how many elements it has."""
+    """Whether a view sticks out in a dimension of its root; then which, where it starts there, and how many it has."""
     steps = steps_of(view) if view.is_static else []
     if not steps or not isinstance(first := steps[0], Slice):
         return []
-    found: list[Index] = [0, 0, 0]
+    found: list[Index] = [0, 0, 0, 0]
     for axis, (offset, size, whole) in enumerate(zip(first.offsets, first.sizes, view.root.shape, strict=True)):
         if isinstance(offset, int) and 0 <= offset <= whole - size:
             continue
         start = build.as_value(offset)
         beyond = [build.compare(start, build.i32(0), "LT"), build.compare(start, build.i32(whole - size), "GT")]
-        new: list[Index] = [axis, start, size]
+        new: list[Index] = [1, axis, start, size]
         pairs = zip(map(build.as_value, new), map(build.as_value, found), strict=True)
         found = [build.select(build.any_of(beyond), here, before) for here, before in pairs]
-    return [1, *found]
+    return found
 
 
 def _beyond(view: View) -> list[Value]:
@@ -196,12 +213,19 @@ def _beyond(view: View) -> list[Value]:
     return found
 
 
-def _again(row: Value, predicate: Value, numbers: Sequence[Index]) -> Value:
-    """A row after it has happened once more, if the predicate holds; `numbers` are kept of the first time."""
+def _row(numbers: Sequence[Index], size: int) -> Value:
+    """The numbers, and zeros behind them, as a row."""
+    parts = [build.reshape(build.as_value(number), (1, 1)) for number in numbers]
+    if len(parts) < size or not parts:
+        parts.append(build.constant(0, (1, size - len(parts)), build.i32_type()))
+    return build.concatenate(parts, 1)
+
+
+def _again(row: Value, predicate: Value, new: Value) -> Value:
+    """A row after it has happened once more, if the predicate holds; `new` is kept of the first time."""
     _, width = build.shape_of(row)
     count = build.slice_(row, [0, 0], [1, 1])
     more = hlo.add(count, build.reshape(build.convert(predicate, build.i32_type()), (1, 1)))
     first = hlo.and_(predicate, build.reshape(build.compare(count, build.zeros_like(count), "EQ"), ()))
-    new = build.concatenate([build.reshape(build.as_value(number), (1, 1)) for number in numbers], 1)
     rest = build.select(first, new, build.slice_(row, [0, 1], [1, width - 1]))
     return build.concatenate([more, rest], 1)

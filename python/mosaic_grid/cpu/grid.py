@@ -95,6 +95,8 @@ class Core:
         for axis, counter in zip(self.axes, self.counters, strict=True):
             low.indices[axis] = low.memory.state[counter]
         indices = list(low.indices)
+        if low.faults is not None:
+            low.faults.step(indices)
         places = {buffer: buffer.block.indices(low, indices, self.prefetch) for buffer in self.buffers}
         if low.watch is not None:
             low.watch.step(self.buffers, [places[buffer] for buffer in self.buffers])

@@ -20,6 +20,7 @@ from mosaic_grid.cpu.faults import Faults, What
 from mosaic_grid.cpu.indices import row_major
 from mosaic_grid.cpu.late import elements_of
 from mosaic_grid.cpu.lowering import Lowering
+from mosaic_grid.cpu.memory import Used
 from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.touches import nested, source_of
 from mosaic_grid.cpu.unwaited import offsets_of
@@ -72,14 +73,23 @@ class InFlight:
         copies = self._copies.get(root)
         return (copies.writing, copies.reading) if copies is not None else ()
 
-    def used(self, op: ir.Operation, view: View, *, writes: bool) -> None:
-        """An operation uses a view of known shape."""
+    def tracks(self, root: Root) -> bool:
+        """Whether a root is looked after."""
+        return root in self._copies
+
+    def used(self, op: ir.Operation, view: View, part: Used | None, *, writes: bool) -> None:
+        """An operation uses a view of known shape, all of it or what `part` makes of the numbers of its elements."""
         where = elements_of(view)
         copies = self._copies.get(view.root)
-        if copies is None or where is None:
+        if copies is None or where is None or (part is not None and where.shape != view.shape):
             return
-        writing = _any(self._low.memory.read(where.on(copies.writing), fenced=False))
-        reading = _any(self._low.memory.read(where.on(copies.reading), fenced=False)) if writes else build.i32(0)
+
+        def marked(root: Root) -> Value:
+            marks = self._low.memory.read(where.on(root), fenced=False)
+            return _any(marks if part is None else part(marks))
+
+        writing = marked(copies.writing)
+        reading = marked(copies.reading) if writes else build.i32(0)
         is_writing = build.compare(writing, build.i32(0), "NE")
         other = build.select(is_writing, writing, reading)
         details = [build.convert(is_writing, build.i32_type()), other]

@@ -11,6 +11,7 @@ from jaxlib.mlir import ir
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.buffers import Buffer, buffer_for
 from mosaic_grid.cpu.cores import run_cores
+from mosaic_grid.cpu.fits import check_fit
 from mosaic_grid.cpu.grid import Core
 from mosaic_grid.cpu.late import Late
 from mosaic_grid.cpu.lowering import Lowering
@@ -22,9 +23,9 @@ from mosaic_grid.cpu.types import is_semaphore, lowered_element
 from mosaic_grid.cpu.views import View
 from mosaic_grid.cpu.windows import Operand, block_of_window
 from mosaic_grid.cpu.writes import written_arguments
-from mosaic_grid.grid import I32_MAX, Dimension, Semantics
+from mosaic_grid.grid import Dimension, Semantics
 from mosaic_grid.ir_types import Value
-from mosaic_grid.program import Kernel, Launch, ProgramError
+from mosaic_grid.program import Kernel, Launch
 
 _CORES = (Semantics.CORE_PARALLEL, Semantics.SUBCORE_PARALLEL)
 
@@ -51,19 +52,10 @@ class LaunchBody:
     def assignment(self) -> Assignment:
         """Raises `ProgramError` where operands, results and the kernel's arguments don't fit together."""
         kernel, op = self.kernel, self.launch.op
+        check_fit(self.launch, kernel)
         dynamic, prefetch = len(kernel.dynamic_dimensions), kernel.prefetch_count
         inputs = range(dynamic + prefetch, len(op.operands))
         windows = kernel.windows
-        if len(windows) != len(inputs) + len(op.results):
-            found = f"{len(inputs)} inputs and {len(op.results)} results for {len(windows)} windows"
-            raise ProgramError(f"this launch doesn't fit @{kernel.symbol}: {found}", op)
-        for k, argument in enumerate(kernel.prefetch):
-            if op.operands[dynamic + k].type.shape != argument.type.shape:
-                found = f"prefetch operand {k} is {op.operands[dynamic + k].type}, not {argument.type}"
-                raise ProgramError(f"this launch doesn't fit @{kernel.symbol}: {found}", op)
-        for axis, dimension in enumerate(kernel.grid):
-            if dimension.bound is not None and dimension.bound > I32_MAX:
-                raise ProgramError(f"dimension {axis} of @{kernel.symbol} has more steps than i32 holds", kernel.body)
         aliases, given = aliases_of(op), len(op.operands)
         # what each window's array is: the operand of this number, or a result behind all of them
         keys = [*inputs, *(aliases.get(k, given + k) for k in range(len(op.results)))]

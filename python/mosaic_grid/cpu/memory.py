@@ -25,6 +25,9 @@ from mosaic_grid.ir_types import Value
 if TYPE_CHECKING:
     from mosaic_grid.cpu.watch import Watch
 
+type Used = Callable[[Value], Value]
+"""Of numbers of all elements of a view those of the elements that an operation uses; zeros may be among them."""
+
 
 class Memory(Contents):
     """The state of all roots at one point of the program.
@@ -37,13 +40,14 @@ class Memory(Contents):
         self.rewritten: set[Root] = set()
         self.watch: Watch | None = None
 
-    def read(self, view: View, *, fenced: bool = True) -> Value:
+    def read(self, view: View, *, fenced: bool = True, used: Used | None = None) -> Value:
         """The contents of a view of known shape.
 
-        `fenced=False` is for a value that only goes into the next write of the same root.
+        `fenced=False` is for a value that only goes into the next write of the same root. Where not all of it is used,
+        `used` tells the watch which elements are.
         """
         if self.watch is not None:
-            self.watch.read(view)
+            self.watch.read(view, used)
         return self._read(view, fenced=fenced)
 
     def _read(self, view: View, *, fenced: bool) -> Value:

@@ -39,23 +39,23 @@ class Callee:
 
 
 class OuterRecords:
-    """The way of the records through one program; `callees` are by the operations of the launches."""
+    """The way of the records through one program; it has no functions of launches yet."""
 
-    def __init__(self, program: ir.Operation, callees: Mapping[ir.Operation, Callee]) -> None:
+    def __init__(self, program: ir.Operation) -> None:
         self.lost: list[ir.Location] = []
-        self._callees = {callee.symbol: callee for callee in callees.values()}
-        for op, callee in callees.items():  # an operation's hash changes with its operands: no key while they change
-            op.attributes[_CALLEE] = ir.StringAttr.get(callee.symbol)
+        self._callees: dict[str, Callee] = {}
         self._functions = functions_of(program)
         self._inside: dict[str, dict[str, Callee]] = {}
 
-    def thread(self) -> list[str]:
-        """Turns every launch into a call. Returns which callee's records `@main` now returns, in order.
+    def thread(self, callees: Mapping[ir.Operation, Callee]) -> list[str]:
+        """Turns launches into calls; `callees` are by the operations. Returns whose records `@main` returns, in order.
 
         What is launched where no record can be handed on, as in the decomposition of a composite, is `lost`.
         """
-        for symbol in self._functions.keys() - self._callees.keys():
-            function = self._functions[symbol]
+        self._callees = {callee.symbol: callee for callee in callees.values()}
+        for op, callee in callees.items():  # an operation's hash changes with its operands: no key while they change
+            op.attributes[_CALLEE] = ir.StringAttr.get(callee.symbol)
+        for symbol, function in self._functions.items():
             inside = self._in_function(symbol)
             for block in function.op.regions[0].blocks:
                 if inside:
@@ -82,6 +82,7 @@ class OuterRecords:
     def _in_function(self, symbol: str) -> dict[str, Callee]:
         """What a function launches whose records it can hand on, by symbol."""
         if symbol not in self._inside:
+            self._inside[symbol] = {}  # for a function that calls itself, which XLA will refuse
             function = self._functions.get(symbol)
             blocks = list(function.op.regions[0].blocks) if function is not None else []
             open_ = function is not None and (function.closed or symbol == "main") and len(blocks) == 1

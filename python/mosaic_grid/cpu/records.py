@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jaxlib.mlir import ir
 
 from mosaic_grid.cpu import build
-from mosaic_grid.cpu.faults import CAPACITY, Faults
+from mosaic_grid.cpu.faults import Faults
 from mosaic_grid.cpu.lowering import Lowering
 from mosaic_grid.cpu.poison import codes_type
 from mosaic_grid.cpu.touches import nested
@@ -52,7 +52,7 @@ class Recorder:
         waits = _waits(kernel)
         if not self.everything and not waits:
             return None
-        capacity = CAPACITY if self.everything else waits
+        capacity = _sites(kernel) if self.everything else waits
         low.faults = Faults(len(kernel.grid), everything=self.everything, capacity=capacity)
         low.faults.start(low.memory)
         location = launch.op.location
@@ -65,6 +65,12 @@ class Recorder:
 def record_type(record: Record) -> ir.RankedTensorType:
     """The type of the result that is the record."""
     return build.tensor(record.faults.root.shape, record.faults.root.element)
+
+
+def _sites(kernel: Kernel) -> int:
+    """More than there can be sites in a kernel: some for each operation that uses memory, and for each window."""
+    operations = sum(any(isinstance(value.type, ir.MemRefType) for value in op.operands) for op in nested(kernel.body))
+    return 10 * operations + 5 * len(kernel.windows) + 8
 
 
 def _waits(kernel: Kernel) -> int:

@@ -19,6 +19,7 @@ from mosaic_grid.cpu.extents import by_parts
 from mosaic_grid.cpu.faults import Faults, What
 from mosaic_grid.cpu.inflight import InFlight
 from mosaic_grid.cpu.masks import Masks, probes, same_bits
+from mosaic_grid.cpu.memory import Used
 from mosaic_grid.cpu.poison import Poison
 from mosaic_grid.cpu.races import Races
 from mosaic_grid.cpu.roots import Kind, Root
@@ -67,35 +68,38 @@ class Watch:
 
     # what the memory tells
 
-    def read(self, view: View) -> None:
-        """An operation reads a view of known shape."""
+    def read(self, view: View, used: Used | None) -> None:
+        """An operation reads a view of known shape, of which it uses all or what `used` makes of it."""
         op = self.low.op
         if op is None:
             return
         missing = self.masks.missing(view)
         if missing is not None:
-            count = _count(missing)
+            count = _count(missing, used)
             some = build.compare(count, build.i32(0), "GT")
             self.faults.note(self.low, some, What.UNWRITTEN, op, view.root, details=[count])
-        self._races.reads(op, view)
-        self.in_flight.used(op, view, writes=False)
+        if used is None:
+            self._races.reads(op, view)
+        self.in_flight.used(op, view, used, writes=False)
 
     def wrote(self, view: View) -> None:
         """An operation writes a view of known shape."""
         if self.low.op is not None:
             self.masks.wrote(view)
             self._races.writes(self.low.op, view)
-            self.in_flight.used(self.low.op, view, writes=True)
+            self.in_flight.used(self.low.op, view, None, writes=True)
 
     def modified(self, view: View, change: Callable[[Value], Value]) -> None:
         """An operation writes some elements of a view, or adds to them."""
         if self.low.op is None:
             return
         self.masks.modified(view, change)
-        self.in_flight.used(self.low.op, view, writes=True)
-        if self._races.tracks(view.root):
-            same = [same_bits(change(old), old) for old in probes(view)]
-            self._races.writes(self.low.op, view, hlo.not_(hlo.and_(*same)))
+        if self._races.tracks(view.root) or self.in_flight.tracks(view.root):
+            same = hlo.and_(*[same_bits(change(old), old) for old in probes(view)])
+            self._races.writes(self.low.op, view, hlo.not_(same))
+            self.in_flight.used(
+                self.low.op, view, lambda marks: build.select(same, build.zeros_like(marks), marks), writes=True
+            )
 
     def copied(self, source: View, target: View) -> None:
         """An operation copies one view of known shape to another."""
@@ -103,8 +107,8 @@ class Watch:
         if self.low.op is not None:
             self._races.reads(self.low.op, source)
             self._races.writes(self.low.op, target)
-            self.in_flight.used(self.low.op, source, writes=False)
-            self.in_flight.used(self.low.op, target, writes=True)
+            self.in_flight.used(self.low.op, source, None, writes=False)
+            self.in_flight.used(self.low.op, target, None, writes=True)
 
     def changes(self, *roots: Root) -> list[Root]:
         """What changes when an operation copies between these roots."""
@@ -259,9 +263,10 @@ def _beyond(start: Index, last: int) -> list[Value]:
     return [build.compare(start, build.i32(0), "LT"), build.compare(start, build.i32(last), "GT")]
 
 
-def _count(missing: Value) -> Value:
+def _count(missing: Value, used: Used | None = None) -> Value:
     ones = build.convert(missing, build.i32_type())
-    return build.reduce(ones, range(len(build.shape_of(missing))), build.i32(0), hlo.add)
+    ones = ones if used is None else used(ones)
+    return build.reduce(ones, range(len(build.shape_of(ones))), build.i32(0), hlo.add)
 
 
 def _first(missing: Value) -> list[Value]:

@@ -22,6 +22,8 @@ from mosaic_grid.errors import UserError
 
 _run = Primitive("mosaic_run")
 _run.multiple_results = True
+_LONGEST = 300
+"""How many characters of a tree are told."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +62,8 @@ def flat_arguments(program: object, args: Sequence[Any]) -> list[Any] | None:
     """The arguments of `@main` of what JAX lowered or exported, from those of the function; `None` for anything else.
 
     Trees become their leaves, and what JAX has dropped, because the function doesn't use it, goes. Raises `UserError`
-    where the arguments aren't trees of the same structure as those that the function was lowered for.
+    where the arguments aren't trees of the same structure as those that the function was lowered for, or that was
+    lowered with some by keyword.
     """
     if isinstance(program, jax.stages.Lowered):
         try:
@@ -71,13 +74,28 @@ def flat_arguments(program: object, args: Sequence[Any]) -> list[Any] | None:
         kept = program.module_kept_var_idx
     else:
         return None
+    tree: Any = program.in_tree
+    by_position, by_keyword = tree.children()
+    if by_keyword.num_leaves:
+        notes = ["lower it with all of them by position, or run its text, lowered.as_text(): that takes a flat list of "
+                 "the arrays of @main, in order"]  # fmt: skip
+        raise UserError("the function was lowered with arguments by keyword, and run takes none", notes=notes)
     try:
-        tree: Any = program.in_tree
         leaves: list[Any] = tree.flatten_up_to((tuple(args), {}))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError):
+        wanted = len(by_position.children())
+        notes = [f"it takes {wanted} argument{'s' * (wanted != 1)}, and got {len(args)}"] if wanted != len(args) else []
+        notes += [f"it was lowered for {_structure(by_position)}, where * is an array",
+                  f"it got {_structure(jax.tree.structure(tuple(args)))}"]  # fmt: skip
         raise UserError("the arguments don't have the structure of those that the function was lowered for",
-                        notes=[str(error).splitlines()[0]]) from None  # fmt: skip
+                        notes=notes) from None  # fmt: skip
     return leaves if kept is None else [leaf for number, leaf in enumerate(leaves) if number in kept]
+
+
+def _structure(tree: Any) -> str:
+    """A tree without its leaves, in Python's notation, not too long."""
+    text = str(tree).removeprefix("PyTreeDef(").removesuffix(")")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def bytes_of(program: object) -> bytes | None:

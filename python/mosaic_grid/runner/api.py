@@ -27,6 +27,7 @@ from mosaic_grid.pipeline import parse_pipeline
 from mosaic_grid.runner import programs, values
 from mosaic_grid.runner.arguments import arguments_of
 from mosaic_grid.runner.check import check as run_checked
+from mosaic_grid.runner.choices import check_flag, check_options, check_passes
 from mosaic_grid.runner.programs import Opened, Source
 from mosaic_grid.runner.recorded import KernelError, Recorded, compile_recorded, lower_recorded
 from mosaic_grid.runner.shardings import without_shardings
@@ -38,6 +39,9 @@ _KEPT = 32
 """How many compiled programs are remembered."""
 _REPRODUCERS = Path(tempfile.gettempdir())
 """Where an internal failure leaves its program: a library puts nothing into the directory it happens to run in."""
+
+
+_OUTSIDE = "run it with check=True outside of jax.jit, jax.vmap, ..., on arrays; or mosaic-run --check runs its dump"
 
 
 def run(
@@ -78,10 +82,14 @@ def run(
         becomes a part of that function. XLA may then keep more precision than the program asks for in bf16, unless
         the function is compiled with `compiler_options={"xla_allow_excess_precision": False}`.
 
-    Compiled programs are remembered by their content. Raises `mosaic_grid.errors.UserError` for whatever can't be run,
-    and for a kernel that waits for what can't come.
+    Compiled programs are remembered by their content. Raises `mosaic_grid.UserError` for whatever can't be run, and a
+    `mosaic_grid.KernelError`, which is one too, for a kernel that waits for what can't come. Not in a function that JAX
+    traces, though: there nothing is said of such a wait, the kernel goes on, and what it returns means nothing.
     """
     options = Options(uninitialized, dma, cores_interleaved, precision)
+    check_options(options)
+    check_passes(passes, target)
+    check_flag("check", check)
     source, flat = _source(program, args)
     prepared = _prepared((source.digest, options, passes, target), source)
     if "jax" in sys.modules:
@@ -89,7 +97,7 @@ def run(
 
         if any(map(call.is_traced, flat)):
             if check:
-                raise UserError("kernels can't be checked in a function that JAX traces")
+                raise UserError("kernels can't be checked in a function that JAX traces", notes=[_OUTSIDE])
             return tuple(call.call(prepared.bytecode, prepared.arguments, prepared.results, flat))
     if len(flat) != len(prepared.arguments):
         raise UserError(f"the program takes {len(prepared.arguments)} arguments; it got {len(flat)}")
@@ -205,6 +213,11 @@ def _file(path: str) -> Source:
 
 
 def _array(arg: object, spec: TensorSpec) -> Array:
-    if hasattr(arg, "dtype"):
-        return values.from_array(np.asarray(arg), spec)
-    return values.from_literal(arg, spec)
+    if not hasattr(arg, "dtype"):
+        return values.from_literal(arg, spec, notes=["an argument is an array, a number or nested lists of numbers"])
+    try:
+        array = np.asarray(arg)
+    except TypeError:
+        notes = ["of a key of jax.random it takes the numbers: jax.random.key_data(key)"]
+        raise UserError(f"{spec.name} is {spec}; it got {arg.dtype}, which are no numbers", notes=notes) from None
+    return values.from_array(array, spec)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mosaic_grid.cpu.options import Options
 from mosaic_grid.errors import UserError
 from mosaic_grid.flags import Parser
+from mosaic_grid.flags import parser as mosaic_opt_parser
 from mosaic_grid.pass_options import nearest
 from mosaic_grid.runner import flags
 from mosaic_grid.runner.differences import Tolerance
@@ -44,13 +45,19 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
     given, unknown = parser.parse_known_intermixed_args(rest)
     if unknown:
         flag, _, _ = unknown[0].partition("=")
+        if f"--{flag.lstrip('-')}" in mosaic_opt_parser().long_flags:
+            raise UserError(f"unknown flag '{flag}'", notes=["mosaic-opt has it: see mosaic-opt --help"])
         names = [name.removeprefix("--") for name in parser.long_flags]
         hint = nearest(flag.lstrip("-"), names).replace("'", "'--", 1)
         raise UserError(f"unknown flag '{flag}'{hint}", notes=["--help shows every flag"])
     programs = [*given.program, *programs]
     if len(programs) != 1 and not given.help:
-        found = "is not given" if not programs else f"is given {len(programs)} times"
-        raise UserError(f"the program to run {found}", notes=["give one dump, '-' for standard input; or --help"])
+        listed = " and ".join(f"'{each}'" for each in programs)
+        found = f"is given {len(programs)} times: {listed}" if programs else "is not given"
+        notes = ["give one dump, '-' for standard input; or --help"]
+        if programs and given.time:
+            notes.append("the number of runs of --time is given as --time=N")
+        raise UserError(f"the program to run {found}", notes=notes)
     if given.compare is None and (given.rtol is not None or given.atol is not None):
         raise UserError("a tolerance is for --compare, which is not given", notes=["add --compare=OTHER"])
     if given.print and given.format == "json":

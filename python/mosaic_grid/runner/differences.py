@@ -47,7 +47,7 @@ class Difference:
 
 def difference(left: Array, right: Array, tolerance: Tolerance) -> Difference:
     """Compares two arrays of the same shape and type."""
-    unequal = np.asarray(~_same_bits(left, right))
+    unequal = np.asarray(~same_bits(left, right))
     one, other = _numbers(left[unequal]), _numbers(right[unequal])
     with np.errstate(all="ignore"):
         gap = np.abs(one - other)
@@ -67,7 +67,7 @@ def difference(left: Array, right: Array, tolerance: Tolerance) -> Difference:
     return Difference(count, left.size, absolute, ratio_most, first, left[first], right[first])
 
 
-def _same_bits(left: Array, right: Array) -> Any:
+def same_bits(left: Array, right: Array) -> Any:
     """Where two arrays hold the same; NaNs of any bits are the same."""
     width = left.dtype.itemsize
     bits = [np.ascontiguousarray(each).reshape(-1).view(np.uint8).reshape(*left.shape, width) for each in (left, right)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 
 from mosaic_grid.cpu.faults import Fault, What
@@ -11,9 +13,10 @@ from mosaic_grid.cpu.records import Record
 from mosaic_grid.cpu.roots import Root, title
 from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
 from mosaic_grid.errors import Place
+from mosaic_grid.runner.dependence import Dependence
 
 type Found = tuple[Record, Fault]
-type Matters = Callable[[Record, Root], bool]
+type Matters = Callable[[Record, Root], Dependence]
 
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.REMARK)
 
@@ -54,9 +57,10 @@ class Finding:
         where = f", {'first ' if times else ''}at grid point {_tuple(indices)}" if indices else ""
         return where + times
 
-    def matters(self, matters: Matters) -> bool:
-        """Whether results depend on what the memory held that nobody had written."""
-        return any(matters(record, fault.site.root) for record, fault in self.members)
+    def dependence(self, matters: Matters) -> Dependence:
+        """What results have to do with what the memory held that nobody had written."""
+        each = (matters(record, fault.site.root) for record, fault in self.members)
+        return functools.reduce(operator.or_, each, Dependence())
 
     def said(self, severity: Severity, message: str, name: str, notes: tuple[Diagnostic, ...] = ()) -> Diagnostic:
         """What is said of it."""
@@ -81,7 +85,7 @@ def stuck_waits(found: Iterable[Found]) -> list[Diagnostic]:
 
 
 def diagnostics_of(found: Iterable[Found], matters: Matters) -> list[Diagnostic]:
-    """All that was found, errors first. `matters` says whether results depend on what a root held at first."""
+    """All that was found, errors first. `matters` says what results have to do with what a root held at first."""
     told = [_TOLD[each.first.site.what](each, matters) for each in findings_of(found)]
     listed = [each for each in told if each is not None]
     return sorted(listed, key=lambda each: _SEVERITIES.index(each.severity))
@@ -106,18 +110,19 @@ def _window(found: Finding, _: Matters) -> Diagnostic:
 
 def _unwritten(found: Finding, matters: Matters) -> Diagnostic | None:
     root, count = found.first.site.root, found.first.details[0]
-    watch, depends = found.record.watch, found.matters(matters)
+    watch, depends = found.record.watch, found.dependence(matters)
     padding = watch is not None and root in watch.inputs
-    if padding and not depends:
+    if padding and not depends.differs:
         return None  # blocks at the edge are like that
     what = "beyond the end of its array" if padding else "that nobody wrote"
     message = f"{found.kernel} reads {_elements(count)} of {found.memory} {what}"
-    if not depends:
+    if not depends.differs:
         message = f"{message}, but no result depends on them{found.when}"
         return found.said(Severity.REMARK, message, "unwritten-read")
+    severity = Severity.ERROR if depends.used or depends.all else Severity.WARNING
+    effect = "results depend on them" if depends.used else "results have them as they are"
     name = "padding-read" if padding else "unwritten-read"
-    message = f"{message}, and results depend on them{found.when}"
-    return found.said(Severity.ERROR, message, name, _why_unwritten(found))
+    return found.said(severity, f"{message}, and {effect}{found.when}", name, _why_unwritten(found))
 
 
 def _why_unwritten(found: Finding) -> tuple[Diagnostic, ...]:
@@ -139,7 +144,7 @@ def _output(found: Finding, matters: Matters) -> Diagnostic:
         place = list(first[: len(root.shape)])
         message = f"{found.kernel} leaves {count} of {total} elements of {found.memory} unwritten, the first at {place}"
         severity = Severity.WARNING
-    if not found.matters(matters):
+    if not found.dependence(matters).differs:
         message, severity = f"{message}, but no result depends on them", Severity.REMARK
     launches = f", in {found.count} launches" if found.count > 1 else ""
     return found.said(severity, message + launches, "output-not-written")

@@ -36,9 +36,15 @@ wrong command line, 70 for an internal failure.
 """
 
 
+class _RunParser(Parser):
+    def format_help(self) -> str:
+        """As ever, but `--time` takes a value only after an equals sign, which argparse has no notation for."""
+        return super().format_help().replace("--time N  ", "--time[=N]").replace("--time N", "--time[=N]")
+
+
 def parser() -> Parser:
     """The parser of the whole command line."""
-    result = Parser(
+    result = _RunParser(
         prog="mosaic-run",
         description=DESCRIPTION,
         epilog=EPILOG,

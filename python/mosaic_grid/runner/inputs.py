@@ -33,16 +33,28 @@ class Inputs:
 
 
 def choose(arguments: Sequence[Argument], given: Given) -> Inputs:
-    """The inputs. Raises `UserError` where something doesn't fit, or a bound would have to be made up."""
+    """The inputs. What is given by itself goes before what an archive has for the same argument.
+
+    Raises `UserError` where something doesn't fit, or a bound would have to be made up.
+    """
     chosen: dict[int, Array] = {}
+    by: dict[int, str] = {}
+
+    def put(argument: Argument, array: Array, flag: str) -> None:
+        earlier = by.get(argument.number)
+        if earlier is not None and (earlier, flag) != ("--inputs", "--input"):
+            flags = earlier if earlier == flag else f"{earlier} and by {flag}"
+            raise UserError(f"{argument.label} is given twice, by {flags}")
+        chosen[argument.number], by[argument.number] = array, flag
+
     for path in given.archives:
         for argument, array in _from_archive(path, arguments):
-            _put(chosen, argument, array)
+            put(argument, array, "--inputs")
     for text in given.inputs:
         argument, value = _assignment(text, arguments)
-        _put(chosen, argument, values.parse_value(value, argument.spec, argument.number, given.seed))
+        put(argument, values.parse_value(value, argument.spec, argument.number, given.seed), "--input")
     for argument, count in _bounds(given.bounds, arguments):
-        _put(chosen, argument, values.from_literal(count, argument.spec))
+        put(argument, values.from_literal(count, argument.spec), "--bounds")
     missing = [argument for argument in arguments if argument.number not in chosen]
     if open_bounds := [argument for argument in missing if argument.is_count and argument.bounds]:
         told = [f"{argument.label} is the bound of {_several(argument.bounds)}" for argument in open_bounds]
@@ -56,12 +68,6 @@ def choose(arguments: Sequence[Argument], given: Given) -> Inputs:
         if each.bounds
     ]
     return Inputs(tuple(chosen[argument.number] for argument in arguments), tuple(notes))
-
-
-def _put(chosen: dict[int, Array], argument: Argument, array: Array) -> None:
-    if argument.number in chosen:
-        raise UserError(f"{argument.label} is given twice")
-    chosen[argument.number] = array
 
 
 def _assignment(text: str, arguments: Sequence[Argument]) -> tuple[Argument, str]:
@@ -109,7 +115,7 @@ def _bounds(texts: Sequence[str], arguments: Sequence[Argument]) -> list[tuple[A
             unnamed += 1
         else:
             message = f"--bounds gives more numbers than the program has bounds that are arguments: {len(in_order)}"
-            raise UserError(message, notes=[_known(counts)])
+            raise UserError(message, notes=[_known(counts), *_arrays_behind(arguments)])
         found.append((argument, value))
     return found
 
@@ -123,6 +129,15 @@ def _count(name: str, arguments: Sequence[Argument], counts: Sequence[Argument])
         message = f"--bounds: {argument.label} is {argument.spec}, not one integer"
         raise UserError(message, notes=[_known(counts), f"give it with --input {argument.key}=..."])
     return argument
+
+
+def _arrays_behind(arguments: Sequence[Argument]) -> list[str]:
+    """How the bounds are set that `--bounds` can't set: those that are computed from arrays."""
+    return [
+        f"the bound of {_several(each.bounds)} comes from {each.label}, {each.spec}: give --input {each.key}=..."
+        for each in arguments
+        if each.bounds and not each.is_count
+    ]
 
 
 def _known(counts: Sequence[Argument]) -> str:

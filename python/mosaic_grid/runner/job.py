@@ -13,11 +13,12 @@ from jaxlib.mlir import ir
 from mosaic_grid import supervisor
 from mosaic_grid.core_counts import told_of_cores
 from mosaic_grid.cpu.arrays import Array
-from mosaic_grid.diagnostics import Diagnostic, note
+from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.native_passes import NativePassError
 from mosaic_grid.output import check_output
 from mosaic_grid.passes import PASSES
 from mosaic_grid.pipeline import Pipeline, parse_pipeline
+from mosaic_grid.program import Program
 from mosaic_grid.runner import check, comparison, execution, inputs, results
 from mosaic_grid.runner.arguments import Argument, arguments_of
 from mosaic_grid.runner.command_line import CommandLine
@@ -54,6 +55,8 @@ class Job:
         if command.list_inputs:
             self._list(arguments_of(opened))
             return 0
+        if command.target is not None and not self.pipeline.steps:
+            self._say(Diagnostic(Severity.WARNING, "--target is for the passes of -p, which are not given"))
         session = Session(command.target)
         try:
             apply(self.pipeline, opened, session)
@@ -95,6 +98,8 @@ class Job:
         else:
             returned, failed = execution.execute(run, arrays), False
         found = results.results_of(opened.main, run.executable.results, returned)
+        if not command.check and not other:
+            self._tell_of_unwritten(found, bool(Program(opened.module).launches))
         if command.output is not None:
             with supervisor.unwinding():
                 results.save(found, command.output)
@@ -123,8 +128,15 @@ class Job:
             checked = check.check(run.executable, arrays)
         for diagnostic in checked.diagnostics:
             self._say(diagnostic)
+        if not checked.diagnostics:
+            self._say(Diagnostic(Severity.REMARK, "check: nothing found"))
         answer.add("findings", [check.facts(each) for each in checked.diagnostics], "")
         return checked.results, checked.failed
+
+    def _tell_of_unwritten(self, found: Sequence[results.Result], launches: bool) -> None:
+        if launches and self.command.options.uninitialized == "nan" and any(map(results.may_be_unwritten, found)):
+            holds = "memory that nobody wrote holds NaN, for integers the least number"
+            self._say(note(f"{holds}: if the results shouldn't have that, --check says where it comes from"))
 
     def _named(self, run: Run, other: Run) -> dict[str, Run]:
         """Both by names that tell them apart, also where they are one file."""

@@ -25,7 +25,10 @@ from mosaic_grid.unpack import unpack
 from mosaic_grid.write import write_bytecode
 
 _DEVICES = ("mhlo.num_replicas", "mhlo.num_partitions")
-_WHOLE = "give the whole lowered program: jax.jit(f).trace(*args).lower(lowering_platforms=('tpu',)).as_text()"
+_WHOLE = (
+    "give the whole lowered program: "
+    "jax.jit(f).trace(*args).lower(lowering_platforms=('tpu',)).as_text(debug_info=True)"
+)
 
 
 @dataclasses.dataclass(frozen=True)

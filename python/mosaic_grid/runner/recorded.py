@@ -32,10 +32,12 @@ class KernelError(UserError):
     """A kernel that did something wrong while it ran; `diagnostics` are all errors that were found."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
-        first, *others = diagnostics
-        more = [*first.notes, *others]
-        super().__init__(first.message, first.place, [" ".join(each.lines()) for each in more])
+        first = diagnostics[0]
+        super().__init__(first.message, first.place, [each.message for each in first.notes])
         self.diagnostics = tuple(diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(line for each in self.diagnostics for line in each.lines())
 
 
 @dataclasses.dataclass(frozen=True)

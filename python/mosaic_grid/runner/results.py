@@ -86,6 +86,17 @@ def facts(result: Result) -> dict[str, Any]:
     }
 
 
+def may_be_unwritten(result: Result) -> bool:
+    """Whether it holds what memory holds that nobody wrote: NaN, or the least integer where that is a rare one."""
+    array = result.array
+    if array.dtype == np.bool_:
+        return False
+    if is_integer(array.dtype):
+        rare = array.dtype in (np.int32, np.int64)
+        return rare and bool(np.any(array == np.iinfo(array.dtype).min))
+    return bool(np.isnan(array).any())
+
+
 def table(results: Sequence[Result]) -> str:
     """A line a result, in columns under a heading."""
     if not results:

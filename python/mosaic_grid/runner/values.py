@@ -7,7 +7,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -21,6 +21,7 @@ INTEGERS_BELOW = 4
 
 _NARROW = tuple(np.dtype(kind) for kind in (ml_dtypes.int2, ml_dtypes.uint2, ml_dtypes.int4, ml_dtypes.uint4))
 _FILES = (".npy", ".npz")
+_TABLES = (".csv", ".tsv", ".txt", ".dat")
 _RANDOM = re.compile(r"random(?::([0-9]+))?")
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 GRAMMAR = "a value is FILE.npy, FILE.npz, a number or JSON list, random[:SEED], zeros, ones or iota"
@@ -38,9 +39,13 @@ def parse_value(text: str, spec: TensorSpec, number: int, seed: int) -> Array:
     if text.endswith(_FILES):
         return from_array(_from_file(text, spec, number), spec)
     try:
-        return from_literal(_FLOATS[text] if text in _FLOATS else json.loads(text), spec)
+        value = _FLOATS[text] if text in _FLOATS else json.loads(text)
     except json.JSONDecodeError:
-        raise UserError(f"{spec.name}: '{text}' is no value", notes=[GRAMMAR]) from None
+        notes = [GRAMMAR]
+        if text.endswith(_TABLES):
+            notes.append("convert the file to .npy first: numpy.save('x.npy', numpy.loadtxt('x.csv', delimiter=','))")
+        raise UserError(f"{spec.name}: '{text}' is no value", notes=notes) from None
+    return from_literal(value, spec, notes=[GRAMMAR])
 
 
 def random(spec: TensorSpec, number: int, seed: int) -> Array:
@@ -63,24 +68,43 @@ def is_integer(dtype: np.dtype[Any]) -> bool:
     return np.issubdtype(dtype, np.integer) or dtype in _NARROW
 
 
-def from_literal(value: object, spec: TensorSpec) -> Array:
+def from_literal(value: object, spec: TensorSpec, notes: Sequence[str] = ()) -> Array:
     """The array of a number, or of nested lists of numbers in the argument's shape. Floats are rounded to its type.
 
-    Raises `UserError` where shape or kind don't fit, or an integer is out of range.
+    Raises `UserError` where shape or kind don't fit, or a number is out of range; `notes` say what can be given.
     """
     try:
         found = np.asarray(value)
     except ValueError:
         raise UserError(f"{spec.name} is {spec}; the lists that it got differ in length") from None
     if found.dtype.kind not in "biuf":
-        raise UserError(f"{spec.name} is {spec}; it got {str(value)[:40]!r}, which is not numbers", notes=[GRAMMAR])
+        raise UserError(f"{spec.name} is {spec}; it got {str(value)[:40]!r}, which is not numbers", notes=notes)
     if found.shape not in ((), spec.shape):
         raise UserError(f"{spec.name} is {spec}; it got a list of shape {list(found.shape)}")
     if spec.dtype == np.bool_ or is_integer(spec.dtype):
         low, high = (0, 1) if spec.dtype == np.bool_ else _limits(spec.dtype)
         if found.dtype.kind == "f" or (found.size and not (low <= found.min() and found.max() <= high)):
             raise UserError(f"{spec.name} is {spec}: it takes integers from {low} to {high}, and got {str(value)[:40]}")
-    return np.broadcast_to(found.astype(spec.dtype), spec.shape)
+        return np.broadcast_to(found.astype(spec.dtype), spec.shape)
+    return np.broadcast_to(_rounded(found, spec), spec.shape)
+
+
+def _rounded(numbers: Array, spec: TensorSpec) -> Array:
+    """Numbers in a type of floats. Raises `UserError` for a finite one that it is too small for."""
+    with np.errstate(all="ignore"):
+        found = numbers.astype(spec.dtype)
+        there = found.astype(np.complex128).real
+    least, most = _range(spec.dtype)
+    outside = np.isfinite(numbers) & (~np.isfinite(there) | (abs(numbers) > 2 * most))
+    if outside.any():
+        number = numbers[outside].flat[0]
+        raise UserError(f"{spec.name} is {spec}: it takes numbers from {least:g} to {most:g}, and got {number:g}")
+    return found
+
+
+def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
+    info = ml_dtypes.finfo(np.zeros(1, dtype).real.dtype)
+    return float(info.min), float(info.max)
 
 
 def from_array(array: Array, spec: TensorSpec) -> Array:
@@ -91,6 +115,8 @@ def from_array(array: Array, spec: TensorSpec) -> Array:
         raise UserError(f"{spec.name} is {spec}; it got {array.dtype} of shape {list(array.shape)}")
     if array.dtype == spec.dtype:
         return array
+    if array.dtype.kind == "c" and spec.dtype.kind != "c":
+        raise UserError(f"{spec.name} is {spec}; it got {array.dtype}, and complex numbers are none of that type")
     if _is_number(array.dtype) and _holds(array, spec.dtype):
         return array.astype(spec.dtype)
     message = f"{spec.name} is {spec}; it got {array.dtype}, and not all of its numbers are the same in that type"
@@ -110,8 +136,6 @@ def _holds(array: Array, dtype: np.dtype[Any]) -> bool:
         low, high = (0, 1) if dtype == np.bool_ else _limits(dtype)
         if discrete:
             return low <= int(array.min()) and int(array.max()) <= high
-        if array.dtype.kind == "c":
-            return False
         wide = array.astype(np.float64)
         whole = bool(np.all(np.isfinite(wide) & (np.trunc(wide) == wide)))
         return whole and low <= int(wide.min()) and int(wide.max()) <= high
@@ -139,7 +163,8 @@ def _from_file(path: str, spec: TensorSpec, number: int) -> Array:
         for key in keys if len(opened.files) > 1 else opened.files:
             if key in opened:
                 return read(opened, key, path)
-        raise UserError(f"there is no array for {spec.name} in it", Place(path), [f"it has {', '.join(opened.files)}"])
+        listed = f"it has {', '.join(opened.files)}" if opened.files else "it has no arrays at all"
+        raise UserError(f"there is no array for {spec.name} in it", Place(path), [listed])
 
 
 @contextlib.contextmanager
@@ -150,7 +175,7 @@ def load(path: str) -> Iterator[Any]:
     except OSError as error:
         raise UserError(f"can't read the array: {(error.strerror or str(error)).lower()}", Place(path)) from None
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"this is no array of NumPy: {str(error).lower()}", Place(path)) from None
+        raise UserError(f"this is no array of NumPy: {_reason(error)}", Place(path)) from None
     with contextlib.nullcontext(opened) if isinstance(opened, np.ndarray) else opened:
         yield opened
 
@@ -160,8 +185,16 @@ def read(archive: Any, key: str, path: str) -> Array:
     try:
         found: Array = archive[key]
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"the array '{key}' can't be read: {str(error).lower()}", Place(path)) from None
+        raise UserError(f"the array '{key}' can't be read: {_reason(error)}", Place(path)) from None
     return found
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a file. NumPy takes what it doesn't know for pickled data, and proposes to load that."""
+    text = str(error).lower()
+    if "object array" in text:
+        return "it holds objects of Python"
+    return "it doesn't begin as one" if "pickle" in text else text
 
 
 def _iota(spec: TensorSpec) -> Array:

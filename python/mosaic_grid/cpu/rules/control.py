@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
-from mosaic_grid.cpu.lowering import Lowered, Lowering, Rule
+from mosaic_grid.cpu.lowering import Lowered, Lowering, Rule, UnsupportedError, constant_of
 from mosaic_grid.cpu.types import lowered
 from mosaic_grid.cpu.views import View
 from mosaic_grid.cpu.writes import written_roots
@@ -44,6 +44,9 @@ def _when(low: Lowering, predicate: Value, region: ir.Region) -> None:
 def _for(low: Lowering, op: ir.Operation) -> Sequence[Lowered]:
     """Counts upwards in i32; the bound is exclusive and the step positive, as scf says."""
     start, stop, step, *initial = low.operands(op)
+    known = constant_of(op.operands[2])
+    if known is not None and known <= 0:
+        raise UnsupportedError(f"a step of {known}, with which the loop never ends")
     body = op.regions[0].blocks[0]
 
     def repeat(values: Sequence[Value]) -> list[Value]:

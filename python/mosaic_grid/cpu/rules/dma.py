@@ -9,7 +9,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.bits import width_of
-from mosaic_grid.cpu.faults import check_inside
+from mosaic_grid.cpu.faults import check_indices, check_inside
 from mosaic_grid.cpu.indexed import gather, only_where, scatter
 from mosaic_grid.cpu.indices import divide, product
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
@@ -74,6 +74,7 @@ def _enqueue_indirect(low: Lowering, op: ir.Operation) -> None:
     if picked.shape != (*build.shape_of(offsets), *rows.shape[1:]) or not (rows.is_static and picked.is_static):
         raise UnsupportedError("a shape that isn't one row for each offset")
     add = flag(op, "add")
+    check_indices(low, op, rows, [offsets], mask, writes=not gathers)
     if gathers:
         _gather(low, source, target, offsets, mask, add=add)
     else:
@@ -85,7 +86,7 @@ def _enqueue_indirect(low: Lowering, op: ir.Operation) -> None:
 
 
 def _gather(low: Lowering, source: View, target: View, offsets: Value, mask: Value | None, *, add: bool) -> None:
-    value = gather(low.memory.read(source), [offsets])
+    value = gather(low.memory.read(source, used=lambda numbers: gather(numbers, [offsets])), [offsets])
 
     def change(old: Value) -> Value:
         new = hlo.add(old, value) if add else value

@@ -15,6 +15,7 @@ from mosaic_grid.cpu.faults import check_inside
 from mosaic_grid.cpu.fences import feeds_next_write
 from mosaic_grid.cpu.fill import uninitialized
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
+from mosaic_grid.cpu.memory import Used
 from mosaic_grid.cpu.rules.attributes import flag, integers
 from mosaic_grid.cpu.rules.shape import shape_of_result
 from mosaic_grid.cpu.views import View
@@ -22,11 +23,14 @@ from mosaic_grid.dataflow.effects import named
 from mosaic_grid.ir_types import Value
 
 
-def read(low: Lowering, op: ir.Operation, memref: Value, part: View) -> Value:
-    """What a part of a memref holds; fenced if more than the next write of the memref depends on it."""
+def read(low: Lowering, op: ir.Operation, memref: Value, part: View, used: Used | None = None) -> Value:
+    """What a part of a memref holds; fenced if more than the next write of the memref depends on it.
+
+    `used` is that of `Memory.read`.
+    """
     check_inside(low, op, part)
     fenced = part.root in low.memory.rewritten and not feeds_next_write(op, memref)
-    return low.memory.read(part, fenced=fenced)
+    return low.memory.read(part, fenced=fenced, used=used)
 
 
 def base_of(op: ir.Operation) -> tuple[Value, list[Value]]:

@@ -9,6 +9,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index, add_index
+from mosaic_grid.cpu.faults import check_indices
 from mosaic_grid.cpu.fill import uninitialized
 from mosaic_grid.cpu.indexed import gather, only_where, ranks, scatter
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
@@ -127,7 +128,9 @@ def _mask(low: Lowering, op: ir.Operation) -> Value | None:
 
 
 def _picked(low: Lowering, op: ir.Operation, base: Value, indices: Sequence[Value], mask: Value | None) -> Value:
-    value = gather(read(low, op, base, low.view(base)), indices)
+    view = low.view(base)
+    check_indices(low, op, view, indices, mask)
+    value = gather(read(low, op, base, view, lambda numbers: _only(gather(numbers, indices), mask)), indices)
     if mask is None:
         return value
     return build.select(mask, value, uninitialized(build.shape_of(value), build.element_of(value), low.options))
@@ -136,7 +139,13 @@ def _picked(low: Lowering, op: ir.Operation, base: Value, indices: Sequence[Valu
 def _put(low: Lowering, op: ir.Operation, base: Value, indices: Sequence[Value], mask: Value | None) -> None:
     value = build.reshape(low.value(op.operands[0]), build.shape_of(indices[0]))
     places, add = only_where(mask, indices), flag(op, "add")
+    check_indices(low, op, low.view(base), indices, mask, writes=True)
     low.memory.modify(low.view(base), lambda old: scatter(old, places, value, add=add))
+
+
+def _only(numbers: Value, mask: Value | None) -> Value:
+    """The numbers where the mask holds, else zeros."""
+    return numbers if mask is None else build.select(mask, numbers, build.zeros_like(numbers))
 
 
 def _packed_indices(op: ir.Operation, view: View, start: Sequence[Index], mask: Value) -> tuple[list[Value], Value]:

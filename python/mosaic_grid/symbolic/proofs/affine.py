@@ -22,6 +22,7 @@ from mosaic_grid.symbolic.nodes import (
     Truth,
     Wrap,
 )
+from mosaic_grid.symbolic.proofs.effort import UndecidedError
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod, TruncDiv, TruncRem
 from mosaic_grid.symbolic.ranges import Range, type_range
 
@@ -65,6 +66,14 @@ class Space:
         self.prior = self.domain
         for truth in truths:
             self.domain = self.domain.intersect(self.where(truth))
+
+    def among(self, points: isl.Set, truth: Expr) -> isl.Set:
+        """The points at which a truth value is 1."""
+        every = truth.operands if isinstance(truth, Junction) and truth.every else (truth,)
+        # what has few pieces first: it leaves fewer to meet those that have many
+        for part in map(self.where, every):
+            points = points.intersect(part)
+        return points
 
     def where(self, truth: Expr) -> isl.Set:
         """Where a truth value is 1, not confined to the domain."""
@@ -149,8 +158,9 @@ class Space:
         """The least and the greatest value for some of the unknowns' values, None for none of them."""
         if among.is_empty():
             return None
-        function = self.function(expr).intersect_domain(among)
-        return Range(int(function.min_val().to_python()), int(function.max_val().to_python()))
+        # not the function's own min_val, which fails where a divisor has made a fraction of it that is whole
+        values = isl.Map.from_pw_aff(self.function(expr)).intersect_domain(among).range()
+        return Range(least(values, 0), -least(values.neg(), 0))
 
     def _value(self, value: int) -> isl.Val:
         return isl.Val.read_from_str(self.context, str(value))
@@ -162,3 +172,19 @@ class Space:
 def unknowns_of(exprs: Iterable[Expr]) -> dict[Param, None]:
     """The parameters in the expressions, in order."""
     return dict.fromkeys(leaf for expr in exprs for leaf in leaves_of(expr) if isinstance(leaf, Param))
+
+
+def least(points: isl.Set, place: int) -> int:
+    """The least value of a coordinate in a set that isn't empty and is bounded below there.
+
+    Piece by piece: for a set with an empty piece isl's own `dim_min_val` takes 0 to be a value. What isl finds is
+    checked by questions it answers otherwise; `UndecidedError` if they differ.
+    """
+    pieces = (piece for piece in points.get_basic_sets() if not piece.is_empty())
+    values = [isl.Set.from_basic_set(piece).dim_min_val(place) for piece in pieces]
+    found = min(int(value.to_python()) for value in values)
+    value, less = (isl.Val.read_from_str(points.get_ctx(), str(number)) for number in (found, found - 1))
+    lower = points.upper_bound_val(isl.dim_type.set, place, less)
+    if points.fix_val(isl.dim_type.set, place, value).is_empty() or not lower.is_empty():
+        raise UndecidedError("isl contradicts itself about the least value of an unknown")
+    return found

@@ -11,7 +11,7 @@ from mosaic_grid.symbolic.evaluate import value_of
 from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.facts import leaves_of
 from mosaic_grid.symbolic.nodes import Const
-from mosaic_grid.symbolic.proofs.affine import Space, unknowns_of
+from mosaic_grid.symbolic.proofs.affine import Space, least, unknowns_of
 from mosaic_grid.symbolic.proofs.effort import MOST, UndecidedError, limited
 from mosaic_grid.symbolic.proofs.steps import Steps
 from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witness
@@ -48,7 +48,7 @@ def judge(steps: Steps, failures: Sequence[Failure], most: int = MOST) -> Verdic
     for failure in failures:
         try:
             with limited(context, most):
-                bad = space.domain.intersect(space.where(failure.bad))
+                bad = space.among(space.domain, failure.bad)
                 if bad.is_empty():
                     continue
             found = surely(names, space.prior, bad, hidden, most)
@@ -134,15 +134,16 @@ def smallest(names: Sequence[str], points: isl.Set, most: int = MOST) -> Mapping
 
 def _first_small(points: isl.Set) -> isl.Point | None:
     context = points.get_ctx()
-    for least, greatest in ((low, high) for high in _SMALL for low in (0, -high)):
+    for lowest, highest in ((low, high) for high in _SMALL for low in (0, -high)):
         few = points
         for place in range(points.dim(isl.dim_type.set)):
-            few = few.lower_bound_val(isl.dim_type.set, place, isl.Val.read_from_str(context, str(least)))
-            few = few.upper_bound_val(isl.dim_type.set, place, isl.Val.read_from_str(context, str(greatest)))
+            few = few.lower_bound_val(isl.dim_type.set, place, isl.Val.read_from_str(context, str(lowest)))
+            few = few.upper_bound_val(isl.dim_type.set, place, isl.Val.read_from_str(context, str(highest)))
         if not few.is_empty():
             # isl's lexmin fails on some sets of several pieces; this is the same
             for place in range(points.dim(isl.dim_type.set)):
-                few = few.fix_val(isl.dim_type.set, place, few.dim_min_val(place))
+                value = isl.Val.read_from_str(context, str(least(few, place)))
+                few = few.fix_val(isl.dim_type.set, place, value)
             return few.sample_point()
     return None
 
