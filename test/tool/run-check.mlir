@@ -14,7 +14,7 @@
 // Without it the program runs as it is, and only NaN is told of; of one that is right it is said that it is.
 // RUN: %mosaic-run %t.split/sum.mlir --input x=iota | FileCheck %s --check-prefix=RESULT
 // RUN: %mosaic-run %t.split/sum.mlir --input x=iota 2>&1 >%t.table | FileCheck %s --check-prefix=NAN
-// NAN: {{^}}note: memory that nobody wrote holds NaN
+// NAN: {{^}}note: memory that nobody wrote holds NaN, {{.*}} --check says where it comes from{{$}}
 // NAN-NOT: {{.}}
 // RUN: %mosaic-run %S/Inputs/double.mlir --check --bounds 128 2>&1 | FileCheck %s --check-prefix=RIGHT
 // RIGHT: {{^}}remark: check: nothing found

@@ -105,7 +105,7 @@ def test_what_is_not_masked_is_an_error(use: Any) -> None:
 
 
 def test_what_is_handed_on_as_it_was() -> None:
-    """A part of a result that has what was in memory is a warning, as a part that stays unwritten is; all is an error."""
+    """A part of a result that has what was in memory is a warning, as one that stays unwritten is; all is an error."""
     (found,) = findings(masked(lambda tile, inside: tile), X)
     assert (found.name, found.severity) == ("unwritten-read", "warning")
     assert "that nobody wrote, and results have them as they are, first at grid point (0)" in found.message

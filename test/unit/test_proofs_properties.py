@@ -15,6 +15,8 @@ from mosaic_grid import symbolic as sym
 from mosaic_grid.symbolic import proofs
 from mosaic_grid.symbolic.proofs import Grid
 
+# a few of these are nothing that a person writes, and take more than a question usually may
+MOST = 20 * proofs.MOST
 # what is asked of a world and a window: the failures there, and how a witness tells one
 Failures = Callable[[pp.World], list[tuple[object, ...]]]
 Told = Callable[[sym.Witness], tuple[object, ...]]
@@ -64,7 +66,7 @@ def check_races(data: st.DataObject) -> None:
             and pp.overlap(pp.elements(one, first), pp.elements(other, second))
         ]
 
-    judged(proofs.no_race(grid, one, two), grid, failures, points("first", "second"))
+    judged(proofs.no_race(grid, one, two, most=MOST), grid, failures, points("first", "second"))
 
 
 def check_revisits(data: st.DataObject) -> None:
@@ -82,7 +84,7 @@ def check_revisits(data: st.DataObject) -> None:
             if third == first
         ]
 
-    judged(proofs.revisits_follow(grid, window), grid, failures, points("first", "left", "again"))
+    judged(proofs.revisits_follow(grid, window, most=MOST), grid, failures, points("first", "left", "again"))
 
 
 def check_coverage(data: st.DataObject) -> None:
@@ -104,7 +106,7 @@ def check_coverage(data: st.DataObject) -> None:
         blocks = itertools.product(*map(range, counts)) if world.steps else ()
         return [(block,) for block in blocks if block not in hit]
 
-    judged(proofs.covered(grid, window), grid, failures, lambda witness: (witness.block,))
+    judged(proofs.covered(grid, window, most=MOST), grid, failures, lambda witness: (witness.block,))
 
 
 def check_windows(data: st.DataObject) -> None:
@@ -117,7 +119,7 @@ def check_windows(data: st.DataObject) -> None:
         shown = [(s, pp.index_at(window, s, world)) for s in world.steps if pp.is_seen(window, s, world)]
         return [(step, index) for step, index in shown if not pp.overlap(pp.elements(window, index), array)]
 
-    judged(proofs.meets_array(grid, window), grid, failures, points("only"))
+    judged(proofs.meets_array(grid, window, most=MOST), grid, failures, points("only"))
 
 
 def check_grids(data: st.DataObject) -> None:

@@ -116,3 +116,21 @@ def test_names_come_from_jax() -> None:
         specs = [TensorSpec("", (), np.dtype(np.float32))] * 3
         found = results.results_of(main, specs, [np.zeros((), np.float32)] * 3)
     assert [each.label for each in found] == ["result 0 (['a'])", "result 1", "result 2"]
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.array([1, np.nan], np.float32), True),
+        (np.array([1, np.inf], np.float32), False),
+        (np.array([np.nan], ml_dtypes.bfloat16), True),
+        (np.array([1, -(2**31)], np.int32), True),
+        (np.array([1, 1 - 2**31], np.int32), False),
+        (np.array([-128], np.int8), False),
+        (np.array([0], np.uint32), False),
+        (np.array([False]), False),
+    ],
+)
+def test_what_may_be_unwritten(array: Any, expected: bool) -> None:
+    """NaN may be, and the least of the wide integers; of narrow ones and bools any number is too common to say."""
+    assert results.may_be_unwritten(result(array)) is expected

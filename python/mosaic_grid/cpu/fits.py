@@ -74,9 +74,7 @@ def _check_window(kernel: Kernel, window: Window) -> None:
         return
     buffer = list(window.type.shape)
     if any(size < 1 for size in shape):
-        raise ProgramError(
-            f"a window of @{kernel.symbol} is {list(shape)}, and every size must be positive", kernel.body
-        )
+        raise ProgramError(f"a window of @{kernel.symbol} is {list(shape)}: its sizes must be positive", kernel.body)
     if not _squeezes_to(shape, buffer):
         raise ProgramError(f"a window of {list(shape)} can't be seen as {window.type}", kernel.body)
     index_map = kernel.functions.get(window.transform or "")

@@ -71,7 +71,7 @@ class Space:
         """The points at which a truth value is 1."""
         every = truth.operands if isinstance(truth, Junction) and truth.every else (truth,)
         # what has few pieces first: it leaves fewer to meet those that have many
-        for part in map(self.where, every):
+        for part in sorted(map(self.where, every), key=lambda part: int(part.n_basic_set())):
             points = points.intersect(part)
         return points
 
