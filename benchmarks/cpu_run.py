@@ -2,9 +2,12 @@
 
 Each kernel runs four ways in one process, taking turns, on arrays that are on the device: lowered for TPU and then to
 the CPU (`mosaic_grid.run` in a `jax.jit`); with `interpret=True`; with `pltpu.InterpretParams()`; and as the plain JAX
-function that computes the same. Then one kernel runs for more and more steps, and one for as many steps on larger and
-larger arrays. The last lines say which targets hold, by the time on the clock; on a machine that does other things as
-well some may be missed, and the time of all cores together says more.
+function that computes the same. Beside that, what the kernel's products of blocks take alone, in a loop of plain JAX:
+what is over it is the price of the grid and the pipeline. Then one kernel runs for more and more steps, and one for as
+many steps on larger and larger arrays. The last lines say which targets hold, by the time on the clock; on a machine
+that does other things as well some may be missed, and the time of all cores together says more.
+
+`interpret=True` copies whole arrays in each step: how much slower it is depends on the machine's memory.
 
     python benchmarks/cpu_run.py [NAME...]     NAME: matmul, flash, flash_causal, gmm, steps or sizes; else all
 """
@@ -30,7 +33,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas.ops.tpu.megablox.gmm import gmm
 
 import mosaic_grid
-from cpu_kernels import BLOCK, Function, attention, matmul, reference, repeated_sum, update
+from cpu_kernels import BLOCK, Function, attention, matmul, products, reference, repeated_sum, update
 
 ROUNDS = 5
 TURN = 0.15
@@ -40,6 +43,8 @@ SIZES = (16, 128, 1024, 4096)
 """Blocks of the array that is updated, each of 64 KiB."""
 LEVEL = 1.3
 """What counts as no growth, from the first measurement to the last."""
+ALONE = "products alone"
+"""What no way of running a kernel step by step can be faster than, on the same machine."""
 OTHERS = {"interpret=True": 5, "InterpretParams": 20}
 """How many times faster than the interpreters kernels other than the matmul are to be."""
 
@@ -58,6 +63,8 @@ class Contest:
     arguments: tuple[Any, ...]
     faster: Mapping[str, float]
     at_most: float | None = None
+    products: int = 0
+    """How many pairs of blocks it multiplies, one after the other; that alone is measured too, if not 0."""
 
 
 def contests() -> dict[str, Contest]:
@@ -68,11 +75,11 @@ def contests() -> dict[str, Contest]:
         return jnp.asarray(rng.standard_normal(shape, np.float32), dtype)
 
     heads = tuple(normal(1, 8, 1024, 128) for _ in range(3))
-    groups = jnp.array([300, 0, 500, 224], jnp.int32)
+    groups = jnp.array([600, 0, 1000, 448], jnp.int32)
     return {
         "matmul": Contest(
             "matmul, 1024^3 f32, 512 steps", "jnp.dot", matmul, jnp.dot, (normal(1024, 1024), normal(1024, 1024)),
-            {"interpret=True": 15, "InterpretParams": 50}, 2.2,
+            {"interpret=True": 15, "InterpretParams": 50}, 2.2, 512,
         ),
         "flash": Contest(
             "flash attention, 8 x 1024 x 128 f32, 512 steps", "mha_reference", attention(causal=False),
@@ -83,9 +90,10 @@ def contests() -> dict[str, Contest]:
             reference(causal=True), heads, OTHERS,
         ),
         "gmm": Contest(
-            "megablox gmm, 1024 x 512 by 4 x 512 x 512 bf16, 160 steps", "lax.ragged_dot",
+            "megablox gmm, 2048 x 1024 by 4 x 1024 x 1024 bf16, 1152 steps", "lax.ragged_dot",
             lambda x, y, sizes: gmm(x, y, sizes), jax.lax.ragged_dot,
-            (normal(1024, 512, dtype=jnp.bfloat16), normal(4, 512, 512, dtype=jnp.bfloat16), groups), OTHERS,
+            (normal(2048, 1024, dtype=jnp.bfloat16), normal(4, 1024, 1024, dtype=jnp.bfloat16), groups), OTHERS,
+            products=1152,
         ),
     }  # fmt: skip
 
@@ -169,7 +177,12 @@ def compete(name: str, contest: Contest) -> list[Target]:
         contest.baseline: compiled(contest.plain, args),
     }
     _check(name, ways["lowered"].call(*args), ways[contest.baseline].call(*args))
-    times = best_of({title: functools.partial(way.call, *args) for title, way in ways.items()})
+    calls = {title: functools.partial(way.call, *args) for title, way in ways.items()}
+    if contest.products:
+        blocks = [jnp.ones((BLOCK, BLOCK), arg.dtype) for arg in args[:2]]
+        ways[ALONE] = compiled(functools.partial(products, contest.products), blocks)
+        calls[ALONE] = functools.partial(ways[ALONE].call, *blocks)
+    times = best_of(calls)
     ours = times["lowered"]
     print(f"{name}: {contest.title}")
     print(f"    {'':18}{'run':>10}{'':10}{'all cores':>10}{'':10}{'compile':>10}")

@@ -43,6 +43,15 @@ def matmul(x: Any, y: Any) -> Any:
     )(x, y)
 
 
+def products(count: int, x: Any, y: Any) -> Any:
+    """Adds up `count` products of two blocks; each factor differs, as far as XLA can tell."""
+
+    def step(number: Any, total: Any) -> Any:
+        return total + jnp.dot(x + (number < 0).astype(x.dtype), y, preferred_element_type=jnp.float32)
+
+    return jax.lax.fori_loop(0, count, step, jnp.zeros((x.shape[0], y.shape[1]), jnp.float32))
+
+
 def repeated_sum(steps: Any, x: Any) -> Any:
     """Adds up blocks of `x`, one a step, from the first on again after the last."""
 

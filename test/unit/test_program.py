@@ -151,6 +151,11 @@ def test_is_kernel(text: str, expected: bool) -> None:
         (
             kernel_text("window_params = [1]", f"%x: {VMEM}"),
             "windows",
+            "window_params has an entry that is no dictionary",
+        ),
+        (
+            kernel_text("window_params = [{}, {}]", f"%x: {VMEM}"),
+            "windows",
             "window_params and the kernel's arguments differ in number",
         ),
     ],
