@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 
 import hypothesis
 import pytest
@@ -12,6 +13,9 @@ import pytest
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # libtpu must not ask a metadata server what machine this is
 os.environ["NO_COLOR"] = "1"
+
+# A shell lets what it starts in the background ignore interrupts, and so would the tools that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A loaded machine is no failure, and a failure must come back when CI runs again.
 hypothesis.settings.register_profile("mosaic-grid", deadline=None, derandomize="CI" in os.environ)

@@ -73,11 +73,12 @@ def honest(counts: Counts, exit_code: int, runner: str) -> Counts:
 
 
 def run_pytest(full: bool, arguments: Sequence[str]) -> Counts:
-    """Runs the unit tests; `arguments` are passed on to pytest."""
+    """Runs the unit tests, on all cores; `arguments` are passed on to pytest."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         selection = ["-m", ""] if full else []
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *selection, *arguments]
+        workers = ["--numprocesses=auto", "--dist=worksteal"]
+        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *workers, *selection, *arguments]
         exit_code = subprocess.run(command, cwd=ROOT, check=False).returncode
         counts = pytest_counts(report.read_text()) if report.exists() else Counts()
     return honest(counts, exit_code, "pytest")

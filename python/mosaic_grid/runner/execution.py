@@ -94,8 +94,11 @@ def time_told(run: Run, times: Times) -> str:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Around work in C++ that never looks at Python's signals: an interrupt of a supervised tool ends it at once."""
-    if not supervisor.active():
+    """Around work in C++ that never looks at Python's signals: an interrupt of a supervised tool ends it at once.
+
+    One that ignores interrupts goes on ignoring them.
+    """
+    if not supervisor.active() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
     previous = signal.signal(signal.SIGINT, signal.SIG_DFL)
