@@ -33,6 +33,17 @@
 // STUCK: {{^}}wait.py:3:1: error: 'wait' waits for semaphore 'ready' in vain: it counts 0, and 2 are waited for, first at grid point (0), 2 times in all [stuck-wait]
 // STUCK-NOT: {{.}}
 
+// What the kernel's author checks and prints is told by a check, and by nothing else.
+// RUN: %mosaic-run %t.split/says.mlir 2>&1 | FileCheck %s --check-prefix=SILENT
+// SILENT: {{^}}result
+// SILENT-NEXT: {{^}}0 f32[8,128] {{.*$}}
+// SILENT-NOT: {{.}}
+// RUN: %expect-exit 1 %mosaic-run %t.split/says.mlir --check 2>&1 >%t.table | FileCheck %s --check-prefix=SAYS
+// SAYS: {{^}}says.py:3:1: error: 'says' fails a check of its own: one step is enough, at grid point (1) [failed-check]
+// SAYS-NEXT: {{^}}says.py:5:1: error: 'says' reads elements 1 to 8 of dimension 0 of 'x', which has 8, at grid point (1) [out-of-bounds-read]
+// SAYS-NEXT: {{^}}says.py:4:1: remark: 'says' prints 'step 0', first at grid point (0), 2 times in all [kernel-print]
+// SAYS-NOT: {{.}}
+
 // Findings are in the JSON too.
 // RUN: %expect-exit 1 %mosaic-run %t.split/sum.mlir --check --input x=iota --format=json 2>%t.errors | FileCheck %s --check-prefix=JSON
 // JSON: "findings": [
@@ -77,6 +88,36 @@ module @sum attributes {stable_mosaic.version = 15 : i64} {
   func.func @rows(%i: i32) -> (i32, i32) {
     %c0 = arith.constant 0 : i32
     return %i, %c0 : i32, i32
+  }
+  func.func @same(%i: i32) -> (i32, i32) {
+    %c0 = arith.constant 0 : i32
+    return %c0, %c0 : i32, i32
+  }
+}
+
+//--- says.mlir
+func.func @main(%x: tensor<8x128xf32>) -> tensor<8x128xf32> {
+  %0 = stablehlo.custom_call @tpu_custom_call(%x) {backend_config = "{}", mosaic.kernel = @says}
+      : (tensor<8x128xf32>) -> tensor<8x128xf32>
+  return %0 : tensor<8x128xf32>
+}
+module @says attributes {stable_mosaic.version = 15 : i64} {
+  func.func @says(%i: i32, %x: memref<8x128xf32, #tpu.memory_space<vmem>> loc("x"),
+                  %o: memref<8x128xf32, #tpu.memory_space<vmem>>) attributes {
+    dimension_semantics = [#tpu.dimension_semantics<arbitrary>], iteration_bounds = array<i64: 2>,
+    scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>,
+    window_params = [{transform_indices = @same, window_bounds = array<i64: 8, 128>},
+                     {transform_indices = @same, window_bounds = array<i64: 8, 128>}]
+  } {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : i32
+    %first = arith.cmpi slt, %i, %c1 : i32
+    cf.assert %first, "one step is enough" loc("says.py":3:1)
+    tpu.log "step" : [%i] : i32 loc("says.py":4:1)
+    %row = arith.index_cast %i : i32 to index
+    %0 = vector.load %x[%row, %c0] : memref<8x128xf32, #tpu.memory_space<vmem>>, vector<8x128xf32> loc("says.py":5:1)
+    vector.store %0, %o[%c0, %c0] : memref<8x128xf32, #tpu.memory_space<vmem>>, vector<8x128xf32>
+    return
   }
   func.func @same(%i: i32) -> (i32, i32) {
     %c0 = arith.constant 0 : i32

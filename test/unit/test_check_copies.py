@@ -197,6 +197,32 @@ def test_a_wait_in_vain_for_a_copy() -> None:
         mosaic_grid.run(lowered(launch, X[:8]), X[:8])
 
 
+def test_signals_that_nobody_waits_for() -> None:
+    """What is left of them in the end is an error at the last signal, of copies and of signals alike."""
+    (found,) = findings(waiting(3), X)
+    assert found == Said(
+        "unwaited-signal",
+        "error",
+        "'kernel' signals what nobody waits for: semaphore 'sem' still counts 3 at its end, at grid point (2)",
+        "pl.semaphore_signal(sem, signals)",
+    )
+
+
+def test_two_copies_and_one_wait() -> None:
+    """A wait of one copy's size leaves the other one on the semaphore that both count on."""
+
+    def kernel(x_ref: Any, o_ref: Any, buf: Any, sem: Any) -> None:
+        copies = [pltpu.make_async_copy(x_ref, buf.at[slot], sem.at[0]) for slot in range(2)]
+        for copy in copies:
+            copy.start()
+        copies[0].wait()
+        o_ref[...] = buf[0]
+
+    (found,) = findings(call(kernel, (8, 128), maps=(None, lambda: (0, 0)), scratch=BUFFERS), X[:8])
+    assert found.name == "unwaited-dma"
+    assert "semaphore 'sem' still counts 4096 bytes at its end" in found.message
+
+
 def test_copies_that_are_late() -> None:
     """A checked kernel copies at once, and says that it does."""
     with pytest.raises(UserError, match="where kernels are checked, copies land at once"):

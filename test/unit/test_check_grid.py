@@ -75,6 +75,16 @@ def test_a_block_counted_in_elements() -> None:
     assert [each.name for each in findings(launch(9, (0, 3)), X)] == ["padding-read"]
 
 
+@pytest.mark.parametrize("aliases", [{}, {0: 0}])
+def test_a_block_outside_races_with_nobody(aliases: dict[int, int]) -> None:
+    """The simulation moves it inside, where another step's block is: that is no race between cores."""
+    launch = at(lambda i: (i, 0), lambda i: (i, 0), grid=(6,), semantics=("parallel",), aliases=aliases)
+    assert {each.name for each in findings(launch, X)} == {"window-out-of-bounds"}
+    both = at(lambda i: (i, 0), lambda i: (jnp.where(i < 4, i // 2, i), 0), grid=(5,), semantics=("parallel",))
+    race = next(each for each in findings(both, X) if each.name == "core-race")
+    assert "that grid point (0) has written, maybe on another core, first at grid point (1), 2 times" in race.message
+
+
 def test_an_index_map_that_reads_a_table() -> None:
     """An index that is only known at run time is looked at too."""
 
@@ -167,27 +177,3 @@ def test_copies_to_an_array(rows_: int, raced: bool) -> None:
         assert "writes elements of 'o_ref' that grid point (0) has written" in found[0].message
         assert "first at grid point (1), 3 times in all" in found[0].message
         assert found[0].source == "copy.start()"
-
-
-def test_reads_and_writes_beyond_memory() -> None:
-    """A row that isn't there is an error at the operation that touches it, and so is one before the first."""
-
-    def kernel(n_ref: Any, x_ref: Any, o_ref: Any) -> None:
-        o_ref[pl.ds(n_ref[1], 4)] = x_ref[pl.ds(n_ref[0], 4)]
-        o_ref[pl.ds(4 - n_ref[1], 4)] = x_ref[pl.ds(0, 4)]
-
-    def launch(n: Any, x: Any) -> Any:
-        whole = pl.BlockSpec(BLOCK, lambda i, n: (0, 0))
-        spec = pltpu.PrefetchScalarGridSpec(num_scalar_prefetch=1, grid=(2,), in_specs=[whole], out_specs=whole)
-        return pl.pallas_call(kernel, grid_spec=spec, out_shape=jax.ShapeDtypeStruct(BLOCK, F32))(n, x)
-
-    assert findings(launch, np.array([4, 0], np.int32), X[:8]) == []
-    (found,) = findings(launch, np.array([5, 0], np.int32), X[:8])
-    assert (found.name, found.severity) == ("out-of-bounds-read", "error")
-    where = "reads elements 5 to 8 of dimension 0 of 'x_ref', which has 8"
-    assert found.message == f"'kernel' {where}, first at grid point (0), 2 times in all"
-    assert found.source.startswith("o_ref[pl.ds(n_ref[1], 4)] = x_ref[")
-    first, second = findings(launch, np.array([0, 5], np.int32), X[:8])
-    assert first.name == second.name == "out-of-bounds-write"
-    assert first.source.startswith("o_ref[pl.ds(n_ref[1], 4)]")
-    assert second.source.startswith("o_ref[pl.ds(4 - n_ref[1], 4)]")

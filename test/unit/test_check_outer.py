@@ -65,6 +65,20 @@ def test_a_loop_adds_up_its_rounds() -> None:
     assert findings(rounds, np.int32(0), X) == []
 
 
+def test_launches_that_leave_different_parts() -> None:
+    """What is said of them all holds of the first: how many there are of its kind isn't known."""
+
+    def copy(x_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = x_ref[...]
+
+    def launches(bounds: Any, x: Any) -> Any:
+        return jax.lax.map(lambda n: call(copy, (16, 128), (n,), maps=STEPS)(x), bounds)
+
+    (found,) = findings(launches, np.array([2, 1, 0], np.int32), X)
+    where = "1024 of 2048 elements of 'o_ref' unwritten, the first at [8, 0]"
+    assert found.message == f"'kernel' leaves {where}, in the first of 2 launches that leave any"
+
+
 def chosen(which: Any, x: Any) -> Any:
     """Another launch in each branch, and none in the last."""
     other = call(kernel, (16, 128), (1,), maps=STEPS, scratch=WAIT)

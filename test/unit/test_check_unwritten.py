@@ -79,7 +79,7 @@ def test_what_is_masked_is_a_remark() -> None:
     assert found == Said(
         "unwritten-read",
         "remark",
-        "'kernel' reads 384 elements of scratch 'tile' that nobody wrote, but no result depends on them, "
+        "'kernel' reads 384 elements of scratch 'tile' that nobody wrote, but no result was seen to depend on them, "
         "first at grid point (0), 4 times in all",
         "o_ref[...] = use(tile[...], row < 5)",
     )
@@ -102,6 +102,40 @@ def test_what_is_not_masked_is_an_error(use: Any) -> None:
     (found,) = findings(masked(use), X)
     assert (found.name, found.severity) == ("unwritten-read", "error")
     assert "reads 384 elements" in found.message
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda number, x: jnp.where(number > 10, x, 0),
+        lambda number, x: jnp.where(number == 1, x, 0),
+        lambda number, x: jnp.where(number != 100, x, 0),
+        lambda number, x: jnp.where(number <= -50, x, 0),
+        lambda number, x: jax.lax.cond(number == 77, lambda: x + 1, lambda: x),
+        lambda number, x: x * jnp.clip(number, 5, 9).astype(F32),
+        lambda number, x: jax.lax.fori_loop(0, number, lambda _, each: each + 1, x),
+    ],
+)
+def test_an_integer_that_decides(use: Any) -> None:
+    """What is compared with a number, or is one of rounds, shows with contents near that number."""
+
+    def kernel(x_ref: Any, o_ref: Any, number: Any) -> None:
+        o_ref[...] = use(number[0], x_ref[...])
+
+    (found,) = findings(call(kernel, (32, 128), (4,), maps=STEPS, scratch=(pltpu.SMEM((1,), jnp.int32),)), X)
+    assert (found.name, found.severity) == ("unwritten-read", "error")
+    assert found.source == "o_ref[...] = use(number[0], x_ref[...])"
+
+
+def test_an_integer_that_decides_nothing() -> None:
+    """One that is compared, but decides nothing, is a remark, and that says what is known."""
+
+    def kernel(x_ref: Any, o_ref: Any, number: Any) -> None:
+        o_ref[...] = jnp.where((number[0] > 10) & (pl.program_id(0) > 7), 0, x_ref[...])
+
+    (found,) = findings(call(kernel, (32, 128), (4,), maps=STEPS, scratch=(pltpu.SMEM((1,), jnp.int32),)), X)
+    assert found.severity == "remark"
+    assert "but no result was seen to depend on them" in found.message
 
 
 def test_what_is_handed_on_as_it_was() -> None:
@@ -212,7 +246,7 @@ def test_a_result_that_nobody_writes() -> None:
     assert found.message == "'kernel' leaves 3072 of 5120 elements of 'o_ref' unwritten, the first at [8, 0]"
     (found,) = findings(lambda x: partly(x)[:8], X)
     assert found.severity == "remark"
-    assert found.message.endswith("but no result depends on them")
+    assert found.message.endswith("but no result was seen to depend on them")
 
 
 def test_a_copy_of_what_nobody_wrote() -> None:

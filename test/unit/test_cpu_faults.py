@@ -35,18 +35,36 @@ def test_elements_that_are_not_there(operation: str, writes: bool, row: int, col
     i[7], j[7] = row, column
     _, found = watched(text, memory, i, j, v, mask)
     assert [(each.site.what, each.site.writes, each.count) for each in found] == [(What.OUTSIDE, writes, 1)] * outside
+    where = (0, row, 1, 5, 0) if 0 <= column < 16 else (1, column, 1, 16, 0)
+    assert [each.details[:5] for each in found] == [where] * outside
 
 
 def test_where_a_box_sticks_out() -> None:
-    """The dimension, the first element and how many there are, of a box that isn't all there."""
+    """The dimension, the first element, how many there are, and the size, of a box that isn't all there."""
     text = f"""func.func @f(%m: {MEMORY}, %i: index, %j: index) -> vector<2x8xf32> {{
       %a = vector.load %m[%i, %j] : {MEMORY}, vector<2x8xf32>
       return %a : vector<2x8xf32> }}"""
     memory = np.zeros((5, 16), np.float32)
-    for i, j, details in ((4, 3, (1, 0, 4, 2)), (0, 9, (1, 1, 9, 8)), (-1, 8, (1, 0, -1, 2))):
+    for i, j, details in ((4, 3, (0, 4, 2, 5, 0)), (0, 9, (1, 9, 8, 16, 0)), (-1, 8, (0, -1, 2, 5, 0))):
         _, (found,) = watched(text, memory, np.int32(i), np.int32(j))
-        assert found.details[:4] == details
+        assert found.details[:5] == details
     assert watched(text, memory, np.int32(3), np.int32(8))[1] == []
+
+
+def test_where_a_box_of_a_view_sticks_out() -> None:
+    """Behind a change of shape it is the view's dimension that is told."""
+    square, flat = MEMORY.replace("5x16", "1x16"), MEMORY.replace("5x16", "16")
+    text = f"""func.func @f(%m: {MEMORY}, %i: i32, %j: index) -> vector<8xf32> {{
+      %k0 = arith.constant 0 : i32
+      %p = tpu.memref_slice %m[%i, %k0] : {MEMORY} -> {square}
+      %q = tpu.memref_squeeze %p : {square} -> {flat}
+      %a = vector.load %q[%j] : {flat}, vector<8xf32>
+      return %a : vector<8xf32> }}"""
+    memory = np.zeros((5, 16), np.float32)
+    for i, j, details in ((5, 0, (0, 5, 1, 5, 0)), (0, 9, (0, 9, 8, 16, 1)), (0, -1, (0, -1, 8, 16, 1))):
+        _, (found,) = watched(text, memory, np.int32(i), np.int32(j))
+        assert found.details[:5] == details
+    assert watched(text, memory, np.int32(4), np.int32(8))[1] == []
 
 
 def test_two_records_are_one() -> None:

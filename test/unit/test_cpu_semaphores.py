@@ -62,9 +62,9 @@ def test_the_record_keeps_the_first_place_and_counts_all() -> None:
         )
 
 
-@pytest.mark.parametrize(("start", "n", "outside"), [(3, 13, 0), (3, 14, 1), (17, 0, 1), (16, 0, 0), (-1, 1, 1)])
+@pytest.mark.parametrize(("start", "n", "outside"), [(3, 13, 0), (3, 14, 1), (17, 1, 1), (17, 0, 0), (-1, 1, 1)])
 def test_a_copy_beyond_the_end_of_memory_is_a_fault(start: int, n: int, outside: int) -> None:
-    """A copy of dynamic size is checked against what there is from its start on."""
+    """A copy of dynamic size is checked against what there is from its start on; one of nothing touches nothing."""
     text = kernel(
         f"%h: {HBM}, %g: {HBM}, %s: {DMA}, %i: i32, %n: i32",
         f"""%p = tpu.memref_slice %h[%i, %k0] <%n> : {HBM} -> {SOME_HBM}
@@ -74,6 +74,27 @@ def test_a_copy_beyond_the_end_of_memory_is_a_fault(start: int, n: int, outside:
         + "return",
     )
     _, found = watched(text, ramp(16, 8), ramp(16, 8), np.int32(0), np.int32(start), np.int32(n))
+    assert [fault.site.what for fault in found] == [What.OUTSIDE] * outside
+
+
+@pytest.mark.parametrize(
+    ("slot", "start", "n", "outside"), [(1, 3, 13, 0), (1, 3, 14, 1), (2, 3, 13, 1), (1, 17, 0, 0), (0, -1, 1, 1)]
+)
+def test_a_slice_of_a_slice_of_dynamic_size(slot: int, start: int, n: int, outside: int) -> None:
+    """The room that the first one leaves counts, and not how many rows it may have at most."""
+    deep, square = HBM.replace("16x8", "2x16x8"), HBM.replace("16x8", "1x?x8")
+    text = kernel(
+        f"%h: {deep}, %g: {HBM}, %s: {DMA}, %slot: i32, %i: i32, %n: i32",
+        f"""%p = tpu.memref_slice %h[%slot, %k0, %k0] <%n> : {deep} -> {square}
+        %q = tpu.memref_squeeze %p : {square} -> {SOME_HBM}
+        %r = tpu.memref_slice %q[%i, %k0] <%n> : {SOME_HBM} -> {SOME_HBM}
+        %t = tpu.memref_slice %g[%k0, %k0] <%n> : {HBM} -> {SOME_HBM}
+        """
+        + copy("%r", "%t", "%s", (SOME_HBM, SOME_HBM))
+        + "return",
+    )
+    numbers = [np.int32(number) for number in (0, slot, start, n)]
+    _, found = watched(text, ramp(2, 16, 8), ramp(16, 8), *numbers)
     assert [fault.site.what for fault in found] == [What.OUTSIDE] * outside
 
 

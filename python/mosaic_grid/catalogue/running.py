@@ -42,7 +42,7 @@ ENTRIES = (
         "the kernel reads memory that nobody wrote, and results depend on it",
         """
         Scratch and output blocks begin with undefined contents, and scratch is not handed from core to core. Where no
-        result depends on what was read it is a remark only.
+        result was seen to depend on what was read it is a remark only.
         """,
         """
         acc_ref[...] += x_ref[...]    # in the first step too
@@ -75,7 +75,7 @@ ENTRIES = (
         "elements of an output were never written",
         """
         They hold whatever was in memory. All of an output is an error, a part of it a warning, and a remark where no
-        result of the program depends on them.
+        result of the program was seen to depend on them.
         """,
         """
         pl.pallas_call(kernel, grid=(4,), out_specs=pl.BlockSpec((128, 1024), lambda i: (2 * i, 0)), ...)
@@ -131,6 +131,54 @@ ENTRIES = (
         "Wait for every copy:",
         """
         copy = pltpu.make_async_copy(buffer, o_hbm, sem); copy.start(); copy.wait()
+        """,
+    ),
+    Entry(
+        "unwaited-signal",
+        Severity.ERROR,
+        "the kernel ends with a semaphore that still counts a signal",
+        """
+        A semaphore has to be at 0 when its memory ends: what is left is what the next kernel begins with.
+        """,
+        """
+        pl.semaphore_signal(sem, 2); pl.semaphore_wait(sem, 1)
+        """,
+        "Wait for all that is signalled:",
+        """
+        pl.semaphore_signal(sem, 2); pl.semaphore_wait(sem, 2)
+        """,
+    ),
+    Entry(
+        "failed-check",
+        Severity.ERROR,
+        "a check that the kernel's author put into it fails",
+        """
+        Such checks, of `pl.debug_check`, are in a kernel that is lowered under `pl.enable_debug_checks()`. Nothing is
+        stopped: what follows may be a consequence.
+        """,
+        """
+        pl.debug_check(n_ref[0] < 8, "n is too large")    # n is 8
+        """,
+        "Call the kernel as its author wants it, or say what is meant:",
+        """
+        pl.debug_check(n_ref[0] <= 8, "n is too large")
+        """,
+    ),
+    Entry(
+        "kernel-print",
+        Severity.REMARK,
+        "what the kernel prints",
+        """
+        `pl.debug_print` prints on a TPU. Here the first time of each is told, with its numbers where they are scalars,
+        and how often it was in all.
+        """,
+        """
+        pl.debug_print("n is {}", n_ref[0])
+        """,
+        "Nothing has to be done. A kernel prints at one step alone if it is told to:",
+        """
+        @pl.when(pl.program_id(0) == 3)
+        def _(): pl.debug_print("n is {}", n_ref[0])
         """,
     ),
     Entry(

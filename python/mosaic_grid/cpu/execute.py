@@ -26,6 +26,10 @@ OPTIONS = (("xla_allow_excess_precision", False),)
 """Every rounding that the program asks for is made: XLA may otherwise drop a conversion to a narrow float and back."""
 
 
+QUICK = ("xla_backend_optimization_level", 0)
+"""LLVM optimises nothing. Some of its passes take time that grows with the square of a loop's length."""
+
+
 class ClientError(Exception):
     """The interface of jaxlib's CPU client is not the one that this module knows."""
 
@@ -57,8 +61,10 @@ class Executable:
             return [spec.read(output) for spec, output in zip(self.results, outputs, strict=True)]
 
 
-def compile_program(module: ir.Operation) -> Executable:
+def compile_program(module: ir.Operation, *, quick: bool = False) -> Executable:
     """Compiles a module of StableHLO (and CHLO) whose public function `@main` is the program.
+
+    A `quick` compilation of a large program takes a tenth of the time, and the program maybe five times as long.
 
     Raises:
         UserError: there is no such function, it takes or returns what is no array of static shape, it needs more than
@@ -69,7 +75,7 @@ def compile_program(module: ir.Operation) -> Executable:
     with _guarded("compiling"):
         client, device = _client()
         options = _jax.CompileOptions()
-        options.env_option_overrides = list(OPTIONS)
+        options.env_option_overrides = [*OPTIONS, *([QUICK] if quick else [])]
         loaded = client.compile_and_load(write_bytecode(module), _jax.DeviceList((device,)), options)
     return Executable(arguments, results, loaded)
 

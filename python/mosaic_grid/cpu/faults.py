@@ -13,9 +13,8 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.arrays import Array
 from mosaic_grid.cpu.build import Index
-from mosaic_grid.cpu.memory import Memory, steps_of
+from mosaic_grid.cpu.memory import Memory
 from mosaic_grid.cpu.roots import Kind, Root, title
-from mosaic_grid.cpu.steps import Slice
 from mosaic_grid.cpu.views import View
 from mosaic_grid.ir_types import Value
 
@@ -29,21 +28,32 @@ _DETAILS = 10
 class What(enum.Enum):
     """What can go wrong, and the numbers that are kept of it."""
 
-    OUTSIDE = "touches what is outside of its memory: whether it is known where; then a dimension, the start, how many"
+    OUTSIDE = "touches what is outside: dimension, start, how many, the dimension's size, whether it is a view's"
     WINDOW = "wants a block outside of its array: how many dimensions, whether it counts elements, the block's index"
     UNWRITTEN = "reads what nobody wrote: how many elements"
     OUTPUT = "leaves a result unwritten: how many elements, and the index of the first"
     RACE = "touches what another core touches: whether that one wrote, and its indices, -1 where they differ"
     IN_FLIGHT = "uses what a copy is using: whether that one writes it, and the number of its semaphore"
     UNWAITED = "starts a copy that nobody waits for: how much of it the semaphore counts in the end"
+    SIGNALLED = "signals what nobody waits for: how much the semaphore counts in the end"
+    FAILED = "finds that what its author asserts doesn't hold"
+    LOGGED = "logs something: the numbers, floats as their bits"
     STUCK = "waits for what can't come any more: how much is there, and how much it waits for"
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """A text of the kernel's author; `floats` are the numbers beside it that are the bits of an f32."""
+
+    text: str
+    floats: tuple[bool, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Site:
     """Something that one operation may do wrong to some memory; the grid itself, as it moves blocks, has no `op`.
 
-    `writes` says which of both it is, where that makes a difference.
+    `writes` says which of both it is, where that makes a difference. What its author has it say is `said`.
     """
 
     what: What
@@ -51,6 +61,7 @@ class Site:
     root: Root
     location: ir.Location
     writes: bool = False
+    said: Said | None = None
 
     @property
     def memory(self) -> str:
@@ -101,6 +112,7 @@ class Faults:
         writes: bool = False,
         details: Sequence[Index] = (),
         indices: Sequence[Value] | None = None,
+        said: Said | None = None,
     ) -> None:
         """Notes, if the predicate holds when the program is here, that `op` does something wrong to some memory.
 
@@ -108,7 +120,7 @@ class Faults:
         others are given.
         """
         _, width = self.root.shape
-        row = self._row(what, op, root, writes=writes)
+        row = self._row(what, op, root, writes=writes, said=said)
         part = View(self.root).slice([row, 0], [1, width])
         place = self._step if indices is None and self._step is not None else None
         if place is None:
@@ -126,7 +138,7 @@ class Faults:
         split = 1 + self.rank
         return [Fault(site, row[0], tuple(row[1:split]), tuple(row[split:])) for site, row in rows if row[0]]
 
-    def _row(self, what: What, op: ir.Operation | None, root: Root, *, writes: bool) -> int:
+    def _row(self, what: What, op: ir.Operation | None, root: Root, *, writes: bool, said: Said | None) -> int:
         """The row of a site; an operation that is translated more than once has one all the same."""
         key = (what, op, root.name, writes)
         known = self._rows.get(key)
@@ -136,7 +148,7 @@ class Faults:
         assert location is not None
         row = self._rows[key] = len(self.sites)
         assert row < self.root.shape[0], "the record has room for fewer sites than there are"
-        self.sites.append(Site(what, "" if op is None else op.name, root, location, writes))
+        self.sites.append(Site(what, "" if op is None else op.name, root, location, writes, said))
         return row
 
 
@@ -148,69 +160,6 @@ def joined(left: Value, right: Value) -> Value:
     rest = [build.slice_(each, [0, 1], [rows, width - 1]) for each in (left, right)]
     first = build.select(build.broadcast(happened, (rows, width - 1), (0, 1)), *rest)
     return build.concatenate([hlo.add(counts, before), first], 1)
-
-
-def check_inside(low: Lowering, op: ir.Operation, *views: View, writes: bool = False) -> None:
-    """Notes a fault if one of the parts of memory that `op` reads, or `writes`, sticks out of its root."""
-    if low.faults is None or not low.faults.everything:
-        return
-    for view in views:
-        beyond = _beyond(view)
-        if beyond:
-            outside = build.any_of(beyond)
-            low.faults.note(low, outside, What.OUTSIDE, op, view.root, writes=writes, details=_where(view))
-
-
-def check_indices(
-    low: Lowering, op: ir.Operation, view: View, indices: Sequence[Value], mask: Value | None, *, writes: bool = False
-) -> None:
-    """Notes a fault if an index of a view's first dimensions, where the mask holds, isn't one of its elements."""
-    if low.faults is None or not low.faults.everything:
-        return
-    for axis, index in enumerate(indices):
-        last = build.constant(view.shape[axis] - 1, build.shape_of(index), build.i32_type())
-        beyond = hlo.or_(build.compare(index, build.zeros_like(index), "LT"), build.compare(index, last, "GT"))
-        beyond = beyond if mask is None else hlo.and_(beyond, mask)
-        axes = range(len(build.shape_of(index)))
-        outside = build.reduce(beyond, axes, build.constant(0, (), build.i1_type()), hlo.or_)
-        low.faults.note(low, outside, What.OUTSIDE, op, view.root, writes=writes)
-
-
-def _where(view: View) -> list[Index]:
-    """Whether a view sticks out in a dimension of its root; then which, where it starts there, and how many it has."""
-    steps = steps_of(view) if view.is_static else []
-    if not steps or not isinstance(first := steps[0], Slice):
-        return []
-    found: list[Index] = [0, 0, 0, 0]
-    for axis, (offset, size, whole) in enumerate(zip(first.offsets, first.sizes, view.root.shape, strict=True)):
-        if isinstance(offset, int) and 0 <= offset <= whole - size:
-            continue
-        start = build.as_value(offset)
-        beyond = [build.compare(start, build.i32(0), "LT"), build.compare(start, build.i32(whole - size), "GT")]
-        new: list[Index] = [1, axis, start, size]
-        pairs = zip(map(build.as_value, new), map(build.as_value, found), strict=True)
-        found = [build.select(build.any_of(beyond), here, before) for here, before in pairs]
-    return found
-
-
-def _beyond(view: View) -> list[Value]:
-    """What holds if a view sticks out of its root; of what is known to be inside there is nothing."""
-    found: list[Value] = []
-    for reach in view.reach:
-        if reach is not None:
-            room = build.as_value(build.max_index(reach.room, 0))
-            found.append(build.compare(build.as_value(reach.extent), room, "GT"))
-    shape = view.root.shape
-    for step in steps_of(view) if view.is_static else view.steps:
-        if isinstance(step, Slice):
-            for offset, size, whole in zip(step.offsets, step.sizes, shape, strict=True):
-                last = whole - size if view.is_static else whole
-                if isinstance(offset, int):
-                    found += [] if 0 <= offset <= last else [build.true()]
-                else:
-                    found += [build.compare(offset, build.i32(0), "LT"), build.compare(offset, build.i32(last), "GT")]
-        shape = step.shape
-    return found
 
 
 def _row(numbers: Sequence[Index], size: int) -> Value:

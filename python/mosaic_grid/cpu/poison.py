@@ -1,8 +1,9 @@
 """What memory holds that nobody wrote, chosen when the program runs: what depends on it then shows in the results.
 
 The program takes one more argument, a code for each root that may be read before it is written (`Fill`). Results that
-differ between two codes of a root depend on what it held; and no result hides that, as no code is like another: NaN
-shows in what is multiplied by zero, and numbers of both signs and zero show in what is compared.
+differ between two codes of a root depend on what it held. Not all that do show it: NaN does in what is multiplied by
+zero, and numbers of both signs and zero do in most of what is compared. For integers a code can be any small number,
+as a comparison with 10 or 1 only shows in what is on both sides of it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 from collections.abc import Iterator
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.bits import width_of
@@ -33,6 +35,15 @@ class Fill(enum.IntEnum):
     NAN = 2
     HIGH = 3
     LOW = 4
+
+
+_NUMBERS = 1 << 30
+_FIRST_NUMBER = 1 << 29
+
+
+def code_of(number: int) -> int:
+    """The code for an integer; its absolute value has to be less than 2**29. Memory of floats holds the default."""
+    return _NUMBERS + number
 
 
 def codes_type() -> ir.Type:
@@ -60,6 +71,9 @@ class Poison:
         for fill in (Fill.ZERO, Fill.NAN, Fill.HIGH, Fill.LOW):
             chosen = build.compare(code, build.i32(fill), "EQ")
             value = build.select(chosen, build.constant(numbers[fill], (), root.element), value)
+        if not build.is_float(root.element) and width_of(root.element) > 1:
+            number = build.convert(hlo.subtract(code, build.i32(_NUMBERS)), root.element)
+            value = build.select(build.compare(code, build.i32(_FIRST_NUMBER), "GE"), number, value)
         return build.splat(value, shape)
 
 

@@ -60,18 +60,25 @@ class Races:
         touched = self._touched.get(array)
         return (touched.writer, touched.reader) if touched is not None else ()
 
-    def reads(self, op: ir.Operation | None, view: View) -> None:
-        """This step's core reads a view of known shape; `op` is `None` for the grid, which moves a block."""
+    def reads(self, op: ir.Operation | None, view: View, unless: Value | None = None) -> None:
+        """This step's core reads a view of known shape; `op` is `None` for the grid, which moves a block.
+
+        Nothing is read if the predicate `unless` holds.
+        """
         where = elements_of(view)
         if view.root not in self._touched or where is None:
             return
         touched, memory = self._touched[view.root], self._low.memory
         own = build.splat(self._own(), where.shape)
         writer = _others(memory.read(where.on(touched.writer), fenced=False), own)
+        if unless is not None:
+            writer = build.select(unless, build.zeros_like(writer), writer)
         self._note(op, view.root, writer, build.zeros_like(writer), writes=False)
 
         def change(reader: Value) -> Value:
-            return build.select(_is_none(_others(reader, own)), own, build.constant(-1, where.shape, build.i32_type()))
+            several = build.constant(-1, where.shape, build.i32_type())
+            after = build.select(_is_none(_others(reader, own)), own, several)
+            return after if unless is None else build.select(unless, reader, after)
 
         memory.modify(where.on(touched.reader), change)
 

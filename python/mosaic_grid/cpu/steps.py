@@ -14,11 +14,12 @@ class Slice:
     """`sizes` elements from `offsets` on, in every dimension.
 
     Where a size is only known at run time, its upper bound stands here, and the slice may stick out of the tensor: such
-    a slice has to be cut further before it is read or written.
+    a slice has to be cut further before it is read or written. `extents` are its sizes at run time then, else empty.
     """
 
     offsets: tuple[Index, ...]
     sizes: tuple[int, ...]
+    extents: tuple[Index, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Copies that nobody waits for: DMA semaphores that still count something when their memory ends.
+"""What semaphores still count when their memory ends: copies and signals that nobody waits for.
 
 Beside each array of semaphores it is kept which operation added to each of them last, and at which step of the grid.
 """
@@ -20,6 +20,7 @@ from mosaic_grid.cpu.memory import steps_of
 from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.steps import Slice
 from mosaic_grid.cpu.views import View
+from mosaic_grid.dataflow.effects import EFFECTS, Effect
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +32,7 @@ class _Mark:
 
 
 class Unwaited:
-    """The copies of one launch that are under way."""
+    """The copies of one launch that are under way, and the signals."""
 
     def __init__(self, low: Lowering, faults: Faults) -> None:
         self._low = low
@@ -48,8 +49,8 @@ class Unwaited:
         mark = self._marks[semaphores].root
         memory.state[mark] = build.constant(0, mark.shape, mark.element)
 
-    def started(self, op: ir.Operation, semaphore: View) -> None:
-        """An operation starts a copy that the semaphore, a view of one element, counts."""
+    def added(self, op: ir.Operation, semaphore: View) -> None:
+        """An operation starts a copy that the semaphore, a view of one element, counts; or it signals the semaphore."""
         mark = self._marks.get(semaphore.root)
         if mark is None:
             return
@@ -79,7 +80,8 @@ class Unwaited:
             indices = [build.reshape(build.slice_(row, [1 + axis], [1]), ()) for axis in range(width - 1)]
             count = build.reshape(build.dynamic_slice(counts, [place], [1]), ())
             predicate = build.compare(place, build.i32(number), "LT")
-            self._faults.note(self._low, predicate, What.UNWAITED, op, semaphores, details=[count], indices=indices)
+            what = What.SIGNALLED if EFFECTS.get(op.name) is Effect.SIGNAL else What.UNWAITED
+            self._faults.note(self._low, predicate, what, op, semaphores, details=[count], indices=indices)
 
 
 def offsets_of(semaphore: View) -> Sequence[Index]:

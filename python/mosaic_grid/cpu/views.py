@@ -76,7 +76,8 @@ class View:
         steps = self.steps
         if steps and isinstance(last := steps[-1], Slice):
             places, steps = tuple(map(add_index, last.offsets, places)), steps[:-1]
-        return View(self.root, (*steps, Slice(places, shape)), reach if any(reach) else ())
+        open_ = any(reach)
+        return View(self.root, (*steps, Slice(places, shape, tuple(limits) if open_ else ())), reach if open_ else ())
 
     def squeeze(self, axes: Sequence[int]) -> View:
         """Without the dimensions `axes`, whose size is 1."""

@@ -15,6 +15,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index
+from mosaic_grid.cpu.compared import telling_numbers
 from mosaic_grid.cpu.extents import by_parts
 from mosaic_grid.cpu.faults import Faults, What
 from mosaic_grid.cpu.inflight import InFlight
@@ -56,6 +57,7 @@ class Watch:
         self.location = location
         self.masks = Masks(low.memory)
         self.poison = Poison(codes, numbers, low.options)
+        self.telling = telling_numbers(kernel.body)
         self.shared = [n for n, d in enumerate(kernel.grid) if d.semantics is not Semantics.ARBITRARY and d.bound != 1]
         self._races = Races(low, faults, self.shared)
         self._unwaited = Unwaited(low, faults)
@@ -118,15 +120,20 @@ class Watch:
     def started(self, semaphore: View, source: View, target: View) -> None:
         """An operation has started a copy that this semaphore counts, between views of one shape."""
         if self.low.op is not None:
-            self._unwaited.started(self.low.op, semaphore)
+            self._unwaited.added(self.low.op, semaphore)
             beside = self.changes(source.root, target.root)
             by_parts(self.low.memory, source, target, lambda a, b: self.in_flight.started(semaphore, a, b), beside)
 
     def started_scattered(self, semaphore: View, picked: View, *, writes: bool) -> None:
         """The same of one between rows anywhere in an array and `picked` ones, which it `writes` or else reads."""
         if self.low.op is not None:
-            self._unwaited.started(self.low.op, semaphore)
+            self._unwaited.added(self.low.op, semaphore)
             self.in_flight.started(semaphore, None if writes else picked, picked if writes else None)
+
+    def signalled(self, semaphore: View) -> None:
+        """An operation has added to a semaphore."""
+        if self.low.op is not None:
+            self._unwaited.added(self.low.op, semaphore)
 
     def waited(self, semaphore: View) -> None:
         """An operation has waited for a semaphore."""
@@ -194,12 +201,13 @@ class Watch:
             self._separate()
         with self.location:
             for buffer, place in zip(buffers, places, strict=True):
-                self._inside(buffer, place)
+                outside = self._outside(buffer, place)
                 part = buffer.part(place)
-                if buffer.operand.is_output:
-                    self._races.writes(None, part)
+                if not buffer.operand.is_output:
+                    self._races.reads(None, part, outside)
                 else:
-                    self._races.reads(None, part)
+                    inside = None if outside is None else build.splat(hlo.not_(outside), part.shape)
+                    self._races.writes(None, part, inside)
 
     def end(self, *roots: Root) -> None:
         """The memory of these roots ends here."""
@@ -242,17 +250,22 @@ class Watch:
             return whole
         return build.pad(inner, array.low, high, self.poison.of(root, ()))
 
-    def _inside(self, buffer: Buffer, place: Sequence[Index]) -> None:
-        """Notes a block that isn't in its array; one that reaches beyond the end is, where blocks are counted."""
+    def _outside(self, buffer: Buffer, place: Sequence[Index]) -> Value | None:
+        """Notes a block that isn't in its array; one that reaches beyond the end is, where blocks are counted.
+
+        Returns what holds of such a block: it touches nothing, wherever the simulation puts it.
+        """
         block, found = buffer.block, list[Value]()
         for axis, (start, size) in enumerate(zip(block.offsets(place), block.shape, strict=True)):
             whole = self._shapes[buffer.operand.array][axis]
             last = block.low[axis] + whole + block.high[axis] - size if block.in_elements else whole - 1
             found += _beyond(start, last)
-        if found:
-            details = [len(place), int(block.in_elements), *place]
-            outside, root, writes = build.any_of(found), buffer.root, buffer.operand.is_output
-            self.faults.note(self.low, outside, What.WINDOW, None, root, writes=writes, details=details)
+        if not found:
+            return None
+        details = [len(place), int(block.in_elements), *place]
+        outside, root, writes = build.any_of(found), buffer.root, buffer.operand.is_output
+        self.faults.note(self.low, outside, What.WINDOW, None, root, writes=writes, details=details)
+        return outside
 
 
 def _beyond(start: Index, last: int) -> list[Value]:

@@ -15,6 +15,7 @@ from mosaic_grid.cpu.faults import What
 from mosaic_grid.diagnostics import Diagnostic, Severity, place_of
 from mosaic_grid.runner.dependence import Codes, Dependences, codes_of
 from mosaic_grid.runner.findings import diagnostics_of
+from mosaic_grid.runner.progress import Tell, silent
 from mosaic_grid.runner.recorded import Recorded
 
 _UNWRITTEN = (What.UNWRITTEN, What.OUTPUT)
@@ -33,12 +34,13 @@ class Checked:
         return any(each.severity is Severity.ERROR for each in self.diagnostics)
 
 
-def check(program: Recorded, arrays: Sequence[Array]) -> Checked:
-    """Runs a program that records everything, as often as it takes."""
+def check(program: Recorded, arrays: Sequence[Array], tell: Tell = silent) -> Checked:
+    """Runs a program that records everything, as often as it takes; `tell` is told of each run."""
+    tell("check: running")
     observed = program.observe(arrays)
     suspects = [(record, fault.site.root) for record, fault in observed.faults if fault.site.what in _UNWRITTEN]
     every: Codes = frozenset().union(*(codes_of(*suspect) for suspect in suspects))
-    dependences = Dependences(program, arrays, every)
+    dependences = Dependences(program, arrays, every, tell)
     told = diagnostics_of(observed.faults, lambda record, root: dependences.on(codes_of(record, root)))
     unseen = "what is launched here isn't checked: no record of it can be handed on"
     lost = [Diagnostic(Severity.WARNING, unseen, place_of(each), "not-checked") for each in program.recording.lost]

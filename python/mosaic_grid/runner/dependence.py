@@ -3,7 +3,9 @@
 The program is run again with other contents of the memory in question, and the results are compared bit for bit, any
 NaN being as good as another. Zero is what they are compared with; NaN, a positive and a negative number are tried
 instead (`poison.py`). An element of a result that is zero, NaN and these numbers in turn has what was in memory as it
-was: nobody used it, as where a kernel writes a part of an output and hands the rest on.
+was: nobody used it, as where a kernel writes a part of an output and hands the rest on. Integers that show in none of
+these runs are given the numbers that the kernel compares with, and those beside them (`compared.py`): results may still
+depend on them.
 """
 
 from __future__ import annotations
@@ -16,17 +18,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mosaic_grid.cpu import build
 from mosaic_grid.cpu.arrays import Array
-from mosaic_grid.cpu.poison import Fill, contents
+from mosaic_grid.cpu.bits import width_of
+from mosaic_grid.cpu.poison import Fill, code_of, contents
 from mosaic_grid.cpu.records import Record
 from mosaic_grid.cpu.roots import Root
 from mosaic_grid.runner.differences import same_bits
+from mosaic_grid.runner.progress import Tell, silent
 
 if TYPE_CHECKING:
     from mosaic_grid.runner.recorded import Recorded
 
-type Codes = frozenset[tuple[int, tuple[tuple[Fill, float], ...]]]
-"""The codes of some roots: the number of each, and what its values are."""
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """The code of a root: its number, what its values are, and the integers that it can be as well."""
+
+    number: int
+    values: tuple[tuple[Fill, float], ...]
+    integers: tuple[int, ...]
+
+
+type Codes = frozenset[Code]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,16 +66,22 @@ def codes_of(record: Record, root: Root) -> Codes:
         return frozenset()
     numbers = watch.poison.roots
     origins = [each for each in watch.masks.origins(root) if each in numbers]
-    return frozenset((numbers[each], tuple(contents(each.element).items())) for each in origins)
+    codes = []
+    for each in origins:
+        integers = () if build.is_float(each.element) or width_of(each.element) == 1 else watch.telling
+        codes.append(Code(numbers[each], tuple(contents(each.element).items()), integers))
+    return frozenset(codes)
 
 
 class Dependences:
     """What the results of a program, on these arrays, have to do with memory; `every` are all codes in question."""
 
-    def __init__(self, program: Recorded, arrays: Sequence[Array], every: Codes) -> None:
+    def __init__(self, program: Recorded, arrays: Sequence[Array], every: Codes, tell: Tell = silent) -> None:
         self._program = program
         self._arrays = arrays
         self._every = every
+        self._tell = tell
+        self._runs = 1
         self._known: dict[Codes, Dependence] = {frozenset(): Dependence()}
 
     def on(self, codes: Codes) -> Dependence:
@@ -75,17 +95,33 @@ class Dependences:
     def _found(self, codes: Codes) -> Dependence:
         runs = {Fill.ZERO: self._zeros}
         for fill in (Fill.NAN, Fill.HIGH, Fill.LOW):
-            chosen = dict.fromkeys((number for number, _ in codes), fill)
-            runs[fill] = self._program.observe(self._arrays, chosen, Fill.ZERO).results
+            runs[fill] = self._results(dict.fromkeys((code.number for code in codes), fill))
         found = Dependence()
         for number in range(len(self._zeros)):
             results = {fill: arrays[number] for fill, arrays in runs.items()}
-            found |= _dependence(results, [dict(values) for _, values in codes])
-        return found
+            found |= _dependence(results, [dict(code.values) for code in codes])
+        return found if found.differs else self._of_integers(codes)
+
+    def _of_integers(self, codes: Codes) -> Dependence:
+        """What shows with the numbers that a comparison may tell from zero."""
+        for number in sorted({number for code in codes for number in code.integers}):
+            given = {code.number: code_of(number) for code in codes if number in code.integers}
+            if not all(map(_all_same, self._zeros, self._results(given))):
+                return Dependence(differs=True, used=True)
+        return Dependence()
+
+    def _results(self, codes: Mapping[int, int]) -> list[Array]:
+        self._runs += 1
+        self._tell(f"check: run {self._runs}, to see what depends on memory that nobody wrote")
+        return self._program.observe(self._arrays, codes, Fill.ZERO).results
 
     @cached_property
     def _zeros(self) -> list[Array]:
-        return self._program.observe(self._arrays, default=Fill.ZERO).results
+        return self._results({})
+
+
+def _all_same(left: Array, right: Array) -> bool:
+    return bool(np.all(same_bits(left, right)))
 
 
 def _dependence(results: Mapping[Fill, Array], contents: Sequence[Mapping[Fill, float]]) -> Dependence:

@@ -6,9 +6,12 @@ import dataclasses
 import functools
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Sequence
 
-from mosaic_grid.cpu.faults import Fault, What
+import numpy as np
+
+from mosaic_grid.cpu.faults import Fault, Said, What
 from mosaic_grid.cpu.records import Record
 from mosaic_grid.cpu.roots import Root, title
 from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
@@ -18,6 +21,7 @@ from mosaic_grid.runner.dependence import Dependence
 type Found = tuple[Record, Fault]
 type Matters = Callable[[Record, Root], Dependence]
 
+_PLACE = re.compile(r"\$s\d+")
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.REMARK)
 
 
@@ -75,7 +79,8 @@ def findings_of(found: Iterable[Found]) -> list[Finding]:
         site = fault.site
         place = _place(record, fault)
         where = str(place) if place is not None else str(site.location)
-        groups.setdefault((record.kernel, site.what, site.writes, site.memory, where), []).append((record, fault))
+        key = (record.kernel, site.what, site.writes, site.memory, site.said, where)
+        groups.setdefault(key, []).append((record, fault))
     return [_together(group) for group in groups.values()]
 
 
@@ -92,11 +97,9 @@ def diagnostics_of(found: Iterable[Found], matters: Matters) -> list[Diagnostic]
 
 
 def _outside(found: Finding, _: Matters) -> Diagnostic:
-    known, axis, start, count = found.first.details[:4]
-    where = f"beyond the end of {found.memory}"
-    if known:
-        size = found.first.site.root.shape[axis]
-        where = f"{_range(start, count)} of dimension {axis} of {found.memory}, which has {size}"
+    axis, start, count, size, viewed = found.first.details[:5]
+    memory = f"a view of {found.memory}" if viewed else found.memory
+    where = f"{_range(start, count)} of dimension {axis} of {memory}, which has {size}"
     name = "out-of-bounds-write" if found.first.site.writes else "out-of-bounds-read"
     return found.said(Severity.ERROR, f"{found.kernel} {found.verb} {where}{found.when}", name)
 
@@ -117,7 +120,7 @@ def _unwritten(found: Finding, matters: Matters) -> Diagnostic | None:
     what = "beyond the end of its array" if padding else "that nobody wrote"
     message = f"{found.kernel} reads {_elements(count)} of {found.memory} {what}"
     if not depends.differs:
-        message = f"{message}, but no result depends on them{found.when}"
+        message = f"{message}, but no result was seen to depend on them{found.when}"
         return found.said(Severity.REMARK, message, "unwritten-read")
     severity = Severity.ERROR if depends.used or depends.all else Severity.WARNING
     effect = "results depend on them" if depends.used else "results have them as they are"
@@ -145,8 +148,8 @@ def _output(found: Finding, matters: Matters) -> Diagnostic:
         message = f"{found.kernel} leaves {count} of {total} elements of {found.memory} unwritten, the first at {place}"
         severity = Severity.WARNING
     if not found.dependence(matters).differs:
-        message, severity = f"{message}, but no result depends on them", Severity.REMARK
-    launches = f", in {found.count} launches" if found.count > 1 else ""
+        message, severity = f"{message}, but no result was seen to depend on them", Severity.REMARK
+    launches = f", in the first of {found.count} launches that leave any" if found.count > 1 else ""
     return found.said(severity, message + launches, "output-not-written")
 
 
@@ -177,6 +180,37 @@ def _unwaited(found: Finding, _: Matters) -> Diagnostic:
     return found.said(Severity.ERROR, f"{message}: {left}{found.when}", "unwaited-dma")
 
 
+def _signalled(found: Finding, _: Matters) -> Diagnostic:
+    left = f"{found.memory} still counts {found.first.details[0]} at its end"
+    message = f"{found.kernel} signals what nobody waits for: {left}{found.when}"
+    return found.said(Severity.ERROR, message, "unwaited-signal")
+
+
+def _failed(found: Finding, _: Matters) -> Diagnostic:
+    said = found.first.site.said
+    text = f": {said.text}" if said is not None and said.text else ""
+    return found.said(Severity.ERROR, f"{found.kernel} fails a check of its own{text}{found.when}", "failed-check")
+
+
+def _logged(found: Finding, _: Matters) -> Diagnostic:
+    said = found.first.site.said
+    assert said is not None
+    text = printed(said, found.first.details)
+    return found.said(Severity.REMARK, f"{found.kernel} prints {text!r}{found.when}", "kernel-print")
+
+
+def printed(said: Said, details: Sequence[int]) -> str:
+    """The text with the numbers in their places, `$s0` and so on, or else behind it."""
+    numbers = [
+        str(np.asarray(bits, np.int32).view(np.float32)) if is_float else str(bits)
+        for is_float, bits in zip(said.floats, details, strict=False)
+    ]
+    places = {f"$s{place}": number for place, number in enumerate(numbers)}
+    if not any(place in said.text for place in places):
+        return " ".join([said.text, *numbers])
+    return _PLACE.sub(lambda match: places.get(match.group(), match.group()), said.text)
+
+
 def _stuck(found: Finding, matters: Matters | None = None) -> Diagnostic:
     have, want = found.first.details[:2]
     message = f"{found.kernel} waits for {found.memory} in vain: it counts {have}, and {want} are waited for"
@@ -191,6 +225,9 @@ _TOLD: dict[What, Callable[[Finding, Matters], Diagnostic | None]] = {
     What.RACE: _race,
     What.IN_FLIGHT: _in_flight,
     What.UNWAITED: _unwaited,
+    What.SIGNALLED: _signalled,
+    What.FAILED: _failed,
+    What.LOGGED: _logged,
     What.STUCK: _stuck,
 }
 

@@ -19,7 +19,7 @@ from mosaic_grid.output import check_output
 from mosaic_grid.passes import PASSES
 from mosaic_grid.pipeline import Pipeline, parse_pipeline
 from mosaic_grid.program import Program
-from mosaic_grid.runner import check, comparison, execution, inputs, results
+from mosaic_grid.runner import check, comparison, execution, inputs, progress, results
 from mosaic_grid.runner.arguments import Argument, arguments_of
 from mosaic_grid.runner.command_line import CommandLine
 from mosaic_grid.runner.execution import Run
@@ -87,7 +87,10 @@ class Job:
     def _work(self, opened: Opened, other: Opened | None, arrays: Sequence[Array]) -> int:
         """Runs the programs on the inputs and reports."""
         command, answer = self.command, _Answer()
-        run = execution.prepare(opened, command.options, everything=command.check)
+        with progress.shown(self.err) as tell:
+            if command.check:
+                tell("check: compiling")
+            run = execution.prepare(opened, command.options, everything=command.check)
         reference = execution.prepare(other, command.options) if other else None
         runs = {opened.name: run}
         if reference:
@@ -124,8 +127,8 @@ class Job:
 
     def _check(self, run: Run, arrays: Sequence[Array], answer: _Answer) -> tuple[list[Array], bool]:
         """Runs a program that is watched, and says what was found. Returns the results, and whether it has errors."""
-        with execution.uninterrupted():
-            checked = check.check(run.executable, arrays)
+        with execution.uninterrupted(), progress.shown(self.err) as tell:
+            checked = check.check(run.executable, arrays, tell)
         for diagnostic in checked.diagnostics:
             self._say(diagnostic)
         if not checked.diagnostics:

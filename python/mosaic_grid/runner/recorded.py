@@ -17,6 +17,7 @@ from mosaic_grid.cpu.faults import Fault
 from mosaic_grid.cpu.options import Options
 from mosaic_grid.cpu.poison import ROOTS, Fill
 from mosaic_grid.cpu.records import Record
+from mosaic_grid.cpu.touches import nested
 from mosaic_grid.diagnostics import Diagnostic
 from mosaic_grid.errors import UserError
 from mosaic_grid.passes.lower_to_cpu import LowerToCpu
@@ -25,7 +26,10 @@ from mosaic_grid.runner import findings
 from mosaic_grid.runner.programs import Opened
 from mosaic_grid.session import Session
 
-type Codes = Mapping[int, Fill]
+type Codes = Mapping[int, int]
+
+_LARGE = 10_000
+"""A program of more operations takes longer to compile well than to run a few times."""
 
 
 class KernelError(UserError):
@@ -118,5 +122,6 @@ def lower_recorded(
 
 
 def compile_recorded(lowered: Lowered) -> Recorded:
-    """Compiles it. Raises `UserError`."""
-    return Recorded(compile_program(lowered.module), lowered.recording)
+    """Compiles it, quickly where everything is recorded of a large program. Raises `UserError`."""
+    quick = lowered.recording.takes_codes and sum(1 for _ in nested(lowered.module)) > _LARGE
+    return Recorded(compile_program(lowered.module, quick=quick), lowered.recording)

@@ -9,9 +9,9 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.bits import width_of
-from mosaic_grid.cpu.faults import check_indices, check_inside
 from mosaic_grid.cpu.indexed import gather, only_where, scatter
 from mosaic_grid.cpu.indices import divide, product
+from mosaic_grid.cpu.inside import check_indices, check_inside
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.rules.attributes import flag
 from mosaic_grid.cpu.rules.semaphore import refuse_elsewhere, signal, wait
@@ -34,7 +34,7 @@ def _enqueue(low: Lowering, op: ir.Operation) -> None:
         if problem is not None:
             raise UnsupportedError(problem)
     for semaphore in semaphores:
-        signal(low, semaphore, _bytes(target))
+        signal(low, op, semaphore, _bytes(target))
         if low.watch is not None:
             low.watch.started(semaphore, source, target)
 
@@ -74,13 +74,15 @@ def _enqueue_indirect(low: Lowering, op: ir.Operation) -> None:
     if picked.shape != (*build.shape_of(offsets), *rows.shape[1:]) or not (rows.is_static and picked.is_static):
         raise UnsupportedError("a shape that isn't one row for each offset")
     add = flag(op, "add")
+    check_inside(low, op, source)
+    check_inside(low, op, target, writes=True)
     check_indices(low, op, rows, [offsets], mask, writes=not gathers)
     if gathers:
         _gather(low, source, target, offsets, mask, add=add)
     else:
         value = low.memory.read(source)
         low.memory.modify(target, lambda old: scatter(old, only_where(mask, [offsets]), value, add=add))
-    signal(low, semaphore, _bytes(picked))
+    signal(low, op, semaphore, _bytes(picked))
     if low.watch is not None:
         low.watch.started_scattered(semaphore, picked, writes=gathers)
 

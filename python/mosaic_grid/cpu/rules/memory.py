@@ -11,9 +11,9 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index
-from mosaic_grid.cpu.faults import check_inside
 from mosaic_grid.cpu.fences import feeds_next_write
 from mosaic_grid.cpu.fill import uninitialized
+from mosaic_grid.cpu.inside import check_inside
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.memory import Used
 from mosaic_grid.cpu.rules.attributes import flag, integers
@@ -29,6 +29,10 @@ def read(low: Lowering, op: ir.Operation, memref: Value, part: View, used: Used 
     `used` is that of `Memory.read`.
     """
     check_inside(low, op, part)
+    return _read(low, op, memref, part, used)
+
+
+def _read(low: Lowering, op: ir.Operation, memref: Value, part: View, used: Used | None = None) -> Value:
     fenced = part.root in low.memory.rewritten and not feeds_next_write(op, memref)
     return low.memory.read(part, fenced=fenced, used=used)
 
@@ -82,8 +86,9 @@ def strided_load(low: Lowering, op: ir.Operation) -> Value:
     """Every so many elements; what the mask leaves out is undefined, and shows as such."""
     base, indices = base_of(op)
     shape, strides = shape_of_result(op), integers(op, "strides")
-    part, sizes = _span(low.view(base), indices_of(low, indices), shape, strides)
-    value = read(low, op, base, part)
+    box, part, sizes = _span(low.view(base), indices_of(low, indices), shape, strides)
+    check_inside(low, op, box)
+    value = _read(low, op, base, part)
     if math.prod(part.shape) != math.prod(sizes):
         value = build.slice_(value, [0] * len(sizes), sizes, strides)
     value = build.reshape(value, shape)
@@ -98,8 +103,8 @@ def strided_store(low: Lowering, op: ir.Operation) -> None:
     base, indices = base_of(op)
     vector = low.value(op.operands[0])
     strides = integers(op, "strides")
-    part, sizes = _span(low.view(base), indices_of(low, indices), build.shape_of(vector), strides)
-    check_inside(low, op, part, writes=True)
+    box, part, sizes = _span(low.view(base), indices_of(low, indices), build.shape_of(vector), strides)
+    check_inside(low, op, box, writes=True)
     mask = named(op, "mask")
     spread = math.prod(part.shape) != math.prod(sizes)
     shape = sizes if spread else part.shape
@@ -126,10 +131,11 @@ def store(low: Lowering, part: View, value: Value, mask: Value | None, *, add: b
 
 def _span(
     view: View, offsets: Sequence[Index], shape: Sequence[int], strides: Sequence[int]
-) -> tuple[View, Sequence[int]]:
-    """The box from the first element to the last, and how many of its elements, every so many, are meant.
+) -> tuple[View, View, Sequence[int]]:
+    """The box from the first element to the last, what to read or write, and how many of its elements are meant.
 
-    Where they are one of each round through the memory, and so all of the box of a reshaped view, it is that.
+    What to read or write is the box too, of which every so many elements are meant. Where they are one of each round
+    through the memory, it is a box of a reshaped view, of which all are.
     """
     sizes = [1] * (len(view.shape) - len(shape)) + list(shape)
     steps = list(strides) or [1] * len(sizes)
@@ -138,14 +144,14 @@ def _span(
     box = part_of(view, offsets, [(size - 1) * step + 1 for size, step in zip(sizes, steps, strict=True)])
     rounds = [step > 1 and size * step == whole for size, step, whole in zip(sizes, steps, view.shape, strict=True)]
     if not view.is_static or not all(step == 1 or whole for step, whole in zip(steps, rounds, strict=True)):
-        return box, sizes
+        return box, box, sizes
     places: list[Index] = []
     shape, taken = [], []
     for offset, size, step, whole, found in zip(offsets, sizes, steps, view.shape, rounds, strict=True):
         places += [0, offset] if found else [offset]
         shape += [size, step] if found else [whole]
         taken += [size, 1] if found else [size]
-    return view.reshape(shape).slice(places, taken), sizes
+    return box, view.reshape(shape).slice(places, taken), sizes
 
 
 def _spread(value: Value, strides: Sequence[int]) -> Value:

@@ -9,9 +9,9 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index, add_index
-from mosaic_grid.cpu.faults import check_indices
 from mosaic_grid.cpu.fill import uninitialized
 from mosaic_grid.cpu.indexed import gather, only_where, ranks, scatter
+from mosaic_grid.cpu.inside import check_indices, check_inside
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.rules.attributes import flag, integer, integers
 from mosaic_grid.cpu.rules.memory import base_of, indices_of, part_of, read, store, strided_load, strided_store
@@ -90,6 +90,7 @@ def _store_rows(low: Lowering, op: ir.Operation) -> None:
     view, start = low.view(base), indices_of(low, indices)
     if all(mask) and offsets == list(range(len(mask))):
         part = part_of(view, start, shape)
+        check_inside(low, op, part, writes=True)
         where = None if lanes is None else build.reshape(lanes, part.shape)
         store(low, part, build.reshape(value, part.shape), where, add=flag(op, "add"))
         return
@@ -102,6 +103,7 @@ def _store_rows(low: Lowering, op: ir.Operation) -> None:
                 for each in (value, lanes)
             )
             assert row is not None
+            check_inside(low, op, part, writes=True)
             store(low, part, row, where, add=flag(op, "add"))
 
 

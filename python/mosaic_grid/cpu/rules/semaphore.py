@@ -7,6 +7,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.faults import What
+from mosaic_grid.cpu.inside import check_inside
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.rules.views import allocate
@@ -37,13 +38,15 @@ def refuse_elsewhere(op: ir.Operation, what: str) -> None:
                 raise UnsupportedError(f"{what} another {name.removesuffix('_id')}")
 
 
-def signal(low: Lowering, semaphore: View, amount: Value) -> None:
+def signal(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> None:
     """Adds to a semaphore."""
+    check_inside(low, op, semaphore, writes=True)
     low.memory.modify(semaphore, lambda count: hlo.add(count, build.reshape(amount, build.shape_of(count))))
 
 
 def wait(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> None:
     """Takes from a semaphore. If that is less than the amount, it is a fault, and then nothing is left."""
+    check_inside(low, op, semaphore)
     shape = semaphore.shape
     count = build.reshape(low.memory.read(semaphore, fenced=False), ())
     if low.faults is not None:
@@ -58,7 +61,10 @@ def wait(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> Non
 
 def _signal(low: Lowering, op: ir.Operation) -> None:
     refuse_elsewhere(op, "a signal to")
-    signal(low, low.view(op.operands[0]), low.value(op.operands[1]))
+    semaphore = low.view(op.operands[0])
+    signal(low, op, semaphore, low.value(op.operands[1]))
+    if low.watch is not None:
+        low.watch.signalled(semaphore)
 
 
 def _wait(low: Lowering, op: ir.Operation) -> None:
@@ -66,7 +72,9 @@ def _wait(low: Lowering, op: ir.Operation) -> None:
 
 
 def _read(low: Lowering, op: ir.Operation) -> Value:
-    return build.reshape(low.memory.read(low.view(op.operands[0])), ())
+    semaphore = low.view(op.operands[0])
+    check_inside(low, op, semaphore)
+    return build.reshape(low.memory.read(semaphore), ())
 
 
 def _barrier_semaphore(low: Lowering, _: ir.Operation) -> View:

@@ -6,6 +6,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
+from mosaic_grid.cpu.bits import width_of
+from mosaic_grid.cpu.faults import Said, What
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.rules.attributes import integer, integers
 from mosaic_grid.cpu.rules.shape import shape_of_result
@@ -84,12 +86,42 @@ def _device_id(_: Lowering, __: ir.Operation) -> Value:
     return build.i32(0)
 
 
+def _assert(low: Lowering, op: ir.Operation) -> None:
+    """What the kernel's author checks: a fault where it doesn't hold and everything is recorded, else nothing."""
+    if low.faults is not None and low.faults.everything:
+        broken = hlo.not_(low.value(op.operands[0]))
+        text = ir.StringAttr(op.attributes["msg"]).value
+        low.faults.note(low, broken, What.FAILED, op, low.faults.root, said=Said(text))
+
+
+def _log(low: Lowering, op: ir.Operation) -> None:
+    """What the kernel's author prints is recorded where everything is; vectors without their numbers."""
+    if low.faults is None or not low.faults.everything:
+        return
+    values = [low.value(operand) for operand in op.operands if not isinstance(operand.type, ir.MemRefType)]
+    scalars = [value for value in values if not build.shape_of(value) and width_of(build.element_of(value)) <= 32]
+    if len(scalars) < len(op.operands):
+        scalars = []
+    floats = tuple(build.is_float(build.element_of(value)) for value in scalars)
+    numbers = [_bits_of(value) for value in scalars]
+    text = ir.StringAttr(op.attributes["tag"]).value
+    low.faults.note(low, build.true(), What.LOGGED, op, low.faults.root, details=numbers, said=Said(text, floats))
+
+
+def _bits_of(scalar: Value) -> Value:
+    """An i32: an integer as it is, of a float the bits as f32."""
+    element = build.element_of(scalar)
+    if build.is_float(element):
+        return build.bitcast(build.convert(scalar, ir.F32Type.get()), build.i32_type())
+    return build.convert(scalar, build.i32_type())
+
+
 def _nothing(_: Lowering, __: ir.Operation) -> None:
-    """For people and profilers, or a check that the author put in."""
+    """For people and profilers."""
 
 
 RULES: dict[str, Rule] = {
-    "cf.assert": _nothing,
+    "cf.assert": _assert,
     "tpu.assume_multiple": _same,
     "tpu.create_mask": _create_mask,
     "tpu.create_subelement_mask": _create_subelement_mask,
@@ -97,8 +129,8 @@ RULES: dict[str, Rule] = {
     "tpu.device_id": _device_id,
     "tpu.iota": _iota,
     "tpu.iteration_bound": _iteration_bound,
-    "tpu.log": _nothing,
-    "tpu.log_buffer": _nothing,
+    "tpu.log": _log,
+    "tpu.log_buffer": _log,
     "tpu.logistic": _logistic,
     "tpu.reciprocal": _reciprocal,
     "tpu.trace_start": _nothing,
