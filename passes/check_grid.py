@@ -18,8 +18,9 @@ class CheckGrid(Pass):
     It looks at bounds, dimension semantics, index maps, scratch, memory and launches, for the `--target`; without one
     only what holds of every chip is an error, and cores idle as on one that has two. All findings are reported, with
     numbers, a step or a block that shows the fault, the user's line where the dump has it, and what to do next.
-    docs/diagnostics.md lists them, `--explain NAME` says more of one. With `--strict` it also warns of what it could
-    not decide. The program is left as it is.
+    docs/diagnostics.md lists them, `--explain NAME` says more of one. What goes wrong whenever the kernel runs is an
+    error; what does with certain arguments of the program is a warning that has them, and `--contracts` says what they
+    can be. With `--strict` it also warns of what it could not decide. The program is left as it is.
 
     ```mlir
     iteration_bounds = array<i64: 8, 8>,

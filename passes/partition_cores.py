@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from jaxlib.mlir import ir
 
-from mosaic_grid.diagnostics import Diagnostic, Severity, place_of
-from mosaic_grid.errors import Place
 from mosaic_grid.partition.plan import Strategy
 from mosaic_grid.passbase import Kind, Pass, option
 from mosaic_grid.program import Program
 from mosaic_grid.session import Session
 from mosaic_grid.targets import Target
-
-_NAMES_TOLD = 3
+from mosaic_grid.unchanged import nothing_done
 
 MOST_CORES = 64
 """Far more than any chip has; the work of the analysis grows with the number."""
@@ -76,7 +72,7 @@ class PartitionCores(Pass):
         from mosaic_grid.partition.planner import Planner
         from mosaic_grid.partition.single_core import run_on_one_core
 
-        scalars = OuterScalars(program)
+        scalars = OuterScalars(program, session.contracts)
         before = Planner(Program(program), scalars, cores, self.strategy)
         chosen = [kernel for kernel in before.program.kernels.values() if session.selects(kernel.name)]
         grids = {kernel.symbol: kernel.grid for kernel in chosen}
@@ -94,19 +90,4 @@ class PartitionCores(Pass):
         if not changed and not before.remarks and not planner.remarks:
             alone = "there is only one core" if cores == 1 else "no launch of it is in the program"
             reasons = {kernel.name: planner.left.get(kernel.name, alone) for kernel in chosen}
-            session.emit(_nothing_done(reasons, place_of(program.location)))
-
-
-def _nothing_done(reasons: Mapping[str, str], place: Place | None) -> Diagnostic:
-    """One remark for the whole program: of many kernels there may be nothing to say of any."""
-    kernels: dict[str, list[str]] = {}
-    for kernel, reason in reasons.items():
-        kernels.setdefault(reason, []).append(f"'{kernel}'")
-    groups = [f"{reason} ({_several(names)})" for reason, names in kernels.items()]
-    told = "; ".join(groups) or "there is no kernel to work on"
-    return Diagnostic(Severity.REMARK, f"partition-cores changed nothing: {told}", place, "nothing-to-share")
-
-
-def _several(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES_TOLD
-    return ", ".join(names[:_NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
+            session.emit(nothing_done(self.name, reasons, program, "nothing-to-share"))

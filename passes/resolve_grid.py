@@ -17,8 +17,9 @@ class ResolveGrid(Pass):
     """Makes a dynamic bound static where the outer program shows that it is a constant.
 
     Constants are followed through calls of private functions, arithmetic, minimum, maximum, clamp, select, conversions,
-    shapes and slices. The operand goes, and every index that counts operands is renumbered. For a bound that stays
-    dynamic the launch gets its expression, range and divisor, in words, as `mosaic.bounds`.
+    shapes and slices; what `--contracts` promise of arguments counts. The operand goes, and every index that counts
+    operands is renumbered. For a bound that stays dynamic the launch gets its expression, range and divisor, in words,
+    as `mosaic.bounds`.
 
     ```mlir
     %c = stablehlo.constant dense<10> : tensor<i32>
@@ -42,6 +43,6 @@ class ResolveGrid(Pass):
         from mosaic_grid.dataflow.outer import OuterScalars
 
         view = Program(program)
-        scalars = OuterScalars(program)
+        scalars = OuterScalars(program, session.contracts)
         launches = [launch for launch in view.launches if session.selects(launch.kernel.name) and launch.bounds]
         resolve.apply(view, tuple(resolve.plan(launch, scalars) for launch in launches))

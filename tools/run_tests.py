@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIT_FOLDERS = ("passes", "tool", "jax", "real")
+LIT_FOLDERS = ("passes", "tool", "hook", "real")
 
 # lit's result codes. XFAIL is a pass: it failed as its file says it does.
 LIT_PASSED = frozenset({"PASS", "FLAKYPASS", "XFAIL"})

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mosaic_grid.errors import UserError as UserError
     from mosaic_grid.runner.api import run as run
     from mosaic_grid.runner.recorded import KernelError as KernelError
+    from mosaic_grid.runner.specialized import specialize as specialize
 
 # What XLA has to say when it starts is of no use to anyone; its warnings and errors still come through. JAX sets the
 # same. It is read when jaxlib is loaded.
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 _LATER = {
     "run": "mosaic_grid.runner.api",
+    "specialize": "mosaic_grid.runner.specialized",
     "KernelError": "mosaic_grid.runner.recorded",
     "UserError": "mosaic_grid.errors",
 }

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mosaic_grid import flags
+from mosaic_grid.dataflow.promises import unreadable
 from mosaic_grid.errors import UserError
 from mosaic_grid.instrumentation import PrintOptions
 from mosaic_grid.native_passes import NATIVE_PASSES
@@ -20,6 +21,8 @@ from mosaic_grid.reports import Format
 from mosaic_grid.selection import Selection
 from mosaic_grid.selection_flags import read_selection
 from mosaic_grid.split_input import SEPARATOR
+from mosaic_grid.symbolic.contract_syntax import ContractError, parse
+from mosaic_grid.symbolic.contracts import split_contracts
 from mosaic_grid.targets import Target, parse_target
 
 Emit = Literal["text", "bytecode"]
@@ -99,6 +102,7 @@ class CommandLine:
     help: bool
     selection: Selection = dataclasses.field(default_factory=Selection)
     report_as: Format = "text"
+    contracts: tuple[str, ...] = ()
     explain: tuple[str, ...] | None = None
     """The diagnostics to explain, all if there are none; `None` where nothing is to be explained."""
 
@@ -144,8 +148,20 @@ def parse_command_line(arguments: Sequence[str]) -> CommandLine:
         help=given.help,
         selection=read_selection(given),
         report_as=_report_as(given),
+        contracts=_contracts(given.contracts),
         explain=None if given.explain is None else tuple(filter(None, (given.explain, *inputs))),
     )
+
+
+def _contracts(lists: Sequence[str]) -> tuple[str, ...]:
+    """The contracts one by one; what they say of a program is found out when there is one."""
+    contracts = tuple(itertools.chain.from_iterable(map(split_contracts, lists)))
+    for contract in contracts:
+        try:
+            parse(contract)
+        except ContractError as error:
+            raise unreadable(error) from None
+    return contracts
 
 
 def _report_as(given: argparse.Namespace) -> Format:

@@ -16,6 +16,7 @@ from mosaic_grid.command_line import CommandLine, Form
 from mosaic_grid.containers import text as mlir_text
 from mosaic_grid.containers.untrusted import check_kernels, check_registered, reading
 from mosaic_grid.core_counts import told_of_cores
+from mosaic_grid.dataflow.promises import check_contracts
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.dump import Dump, bytes_of, name_of, read_each
 from mosaic_grid.errors import Place, UserError
@@ -135,7 +136,8 @@ class Driver:
 
     def _work(self, job: _Job) -> _Result | None:
         """Runs everything on one program and prints, or checks, what is said of it; `None` if an error was."""
-        session = Session(self.command.target, self.command.kernels, selection=self.command.selection)
+        command = self.command
+        session = Session(command.target, command.kernels, command.contracts, selection=command.selection)
         failure: UserError | None = None
         result: _Result | None = None
         try:
@@ -163,13 +165,14 @@ class Driver:
             if not command.allow_unregistered:
                 check_registered(program, job.name)
             check_kernels(program, job.name)
-        flags = flags_of(command.target, command.kernels)
+        flags = flags_of(command.target, command.kernels, command.contracts)
         unpacks = self._looks_inside and is_packed(program)
         if unpacks:
             rest = Pipeline((PASSES["unpack-kernels"](), *self.pipeline.steps))
             with stage("unpacking the kernels", program, str(rest), flags), reading(job.name, packed_bytes(program)):
                 unpack(program)
         self._note_kernels(program)
+        check_contracts(program, command.contracts)
         run_pipeline(self.pipeline, program, session, self._instruments(), verify=command.verify_each)
         self._note_kernels(program)
         if command.summary:

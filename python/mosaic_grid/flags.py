@@ -86,6 +86,8 @@ def _add_pass_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--kernel", action="append", default=[], metavar="NAME", help="only kernels of this name (a glob)"
     )
+    text = "what is promised of the program's integer arguments, as 'n >= 1, 0 <= lengths[*] < 1024'"
+    group.add_argument("--contracts", action="append", default=[], metavar="CONTRACTS", help=text)
     text = "verify after each pass (default: true)"
     group.add_argument("--verify-each", type=_boolean, default=True, metavar="BOOL", help=text)
 

@@ -14,6 +14,15 @@ I32_MAX = 2**31 - 1
 """The largest bound: grid indices and dynamic bounds are i32."""
 
 
+_PLACEHOLDERS = 128
+"""How many of the last i32 numbers an export with symbolic shapes uses for sizes (JAX's `lowering.py`)."""
+
+
+def is_placeholder(size: int) -> bool:
+    """Whether a size stands for one that a shape-polymorphic export knows by a symbol only."""
+    return I32_MAX - _PLACEHOLDERS <= size <= I32_MAX
+
+
 class Semantics(enum.Enum):
     """`#tpu.dimension_semantics`: what the steps of a dimension may assume of each other."""
 

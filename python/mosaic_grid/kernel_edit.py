@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 
 from mosaic_grid.grid import DYNAMIC, Dimension
-from mosaic_grid.ir_types import Argument
+from mosaic_grid.ir_types import Argument, Value
 
 ITERATION_BOUND = "tpu.iteration_bound"
 
@@ -62,6 +62,15 @@ def drop_arguments(function: ir.Operation, start: int, count: int) -> None:
     for _ in range(count):
         block.erase_argument(start)
     _set_type(function, None if attrs is None else attrs[:start] + attrs[start + count :])
+
+
+def run_only_if(valid: Value, ops: Sequence[ir.Operation]) -> None:
+    """Moves a function's `ops`, all but its return, under a condition, at the current insertion point."""
+    guard = ir.Operation.create("scf.if", operands=[valid], regions=2)
+    then = ir.Block.create_at_start(guard.regions[0], [])
+    for op in ops[:-1]:
+        then.append(op)
+    ir.Operation.create("scf.yield", ip=ir.InsertionPoint(then))
 
 
 def iteration_bounds(kernel: ir.Operation) -> list[tuple[ir.Operation, int]]:

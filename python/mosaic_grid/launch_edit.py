@@ -7,7 +7,7 @@ backend_config (memory-space colours and input fusion).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
@@ -74,6 +74,34 @@ def replace_kernel(
         loc=old.location,
         ip=ip or ir.InsertionPoint(old),
     )
+
+
+type Branch = Callable[[ir.InsertionPoint], ir.Operation]
+"""Makes a launch at an insertion point, with the results of the one it stands for."""
+
+
+def choose_launch(launch: Launch, index: Value, branches: Sequence[Branch]) -> ir.Operation:
+    """A `stablehlo.case` at the current insertion point whose branches are launches; an index that is out of range
+    takes the last.
+    """
+    case = ir.Operation.create(
+        "stablehlo.case",
+        results=[result.type for result in launch.op.results],
+        operands=[index],
+        regions=len(branches),
+    )
+    for region, branch in zip(case.regions, branches, strict=True):
+        ip = ir.InsertionPoint(ir.Block.create_at_start(region, []))
+        with ip:
+            stablehlo.return_(list(branch(ip).results))
+    return case
+
+
+def substitute_launch(launch: Launch, new: ir.Operation) -> None:
+    """Makes everything use the new launch, or the choice between several, and removes the old one."""
+    for old_result, new_result in zip(launch.op.results, new.results, strict=True):
+        old_result.replace_all_uses_with(new_result)
+    launch.op.erase()
 
 
 def _row_major(value: Value) -> ir.Attribute:

@@ -12,13 +12,14 @@ class Objection:
     """Why not: a clause in lower case, at the operation at fault.
 
     A `certain` one would change results wherever the split dimension has two steps; the others could not be excluded.
-    `name` is the diagnostic's in the catalogue.
+    `name` is the diagnostic's in the catalogue. `steps` are two that show it, where the reason names them.
     """
 
     reason: str
     location: ir.Location
     certain: bool
     name: str
+    steps: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -95,7 +95,7 @@ class _Failure:
     def error(self, name: str, before: ir.Operation, cause: Exception) -> InternalError:
         """The internal error of this step, its reproducer written if at all possible."""
         text = str(before.get_asm(enable_debug_info=True))
-        flags = flags_of(self.session.target, self.session.kernels)
+        flags = flags_of(self.session.target, self.session.kernels, self.session.contracts)
         reproducer = Reproducer(text, str(self.rest), flags, self.verify)
         try:
             path = write_reproducer(reproducer, f"the pass '{name}' failed: {summary(cause)}", self.directory)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -86,6 +87,11 @@ class Kernel:
     """A Mosaic kernel: the module it stands in, whose first function is its body; the others are index maps."""
 
     module: ir.Operation
+
+    @cached_property
+    def memo(self) -> dict[object, Any]:
+        """What analyses have found, by keys of their own; as all properties, good while nothing changes the kernel."""
+        return {}
 
     @cached_property
     def symbol(self) -> str:

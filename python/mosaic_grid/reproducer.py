@@ -136,9 +136,10 @@ def write_reproducer(reproducer: Reproducer, failure: str, directory: Path) -> P
     return Path(name)
 
 
-def flags_of(target: object | None, kernels: Sequence[str]) -> tuple[str, ...]:
-    """The command-line flags that make a session of this target and these kernel patterns."""
-    return (*([f"--target={target}"] if target else []), *(f"--kernel={kernel}" for kernel in kernels))
+def flags_of(target: object | None, kernels: Sequence[str], contracts: Sequence[str] = ()) -> tuple[str, ...]:
+    """The command-line flags that make a session of this target, these kernel patterns and contracts."""
+    chosen = [f"--kernel={kernel}" for kernel in kernels]
+    return (*([f"--target={target}"] if target else []), *chosen, *(f"--contracts={text}" for text in contracts))
 
 
 def _quote(text: str) -> str:

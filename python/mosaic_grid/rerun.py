@@ -30,6 +30,7 @@ def run_reproducer(command: CommandLine) -> CommandLine:
         pipeline=recorded.pipeline,
         target=recorded.target,
         kernels=recorded.kernels,
+        contracts=recorded.contracts,
         summary=command.summary or recorded.summary,
         verify_each=recorded.verify_each,
         allow_unregistered=True,

@@ -11,7 +11,7 @@ from mosaic_grid import symbolic
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.grid import I32_MAX, Dimension
 from mosaic_grid.kernel_edit import iteration_bounds, set_grid
-from mosaic_grid.launch_edit import BOUNDS, Kept, pinned_operands, replace_kernel
+from mosaic_grid.launch_edit import BOUNDS, Kept, pinned_operands, replace_kernel, substitute_launch
 from mosaic_grid.program import Kernel, Launch, Program, block_of, symbol_of
 from mosaic_grid.unpack import unique_symbol
 
@@ -32,7 +32,8 @@ def plan(launch: Launch, scalars: OuterScalars) -> Resolution:
     """
     pinned = pinned_operands(launch)
     bounds = {axis: scalars.evaluate(operand) for axis, operand in launch.bounds.items()}
-    known = {axis: value for axis, bound in bounds.items() if (value := symbolic.constant_of(bound)) is not None}
+    ranges = {axis: scalars.range_of(bound) for axis, bound in bounds.items()}
+    known = {axis: values.lo for axis, values in ranges.items() if values.lo == values.hi}
     candidates = {
         axis: value
         for number, (axis, value) in enumerate((axis, known.get(axis)) for axis in bounds)
@@ -127,9 +128,7 @@ def _relaunch(resolution: Resolution, symbol: str) -> None:
         dropped = {i for i, axis in enumerate(resolution.launch.kernel.dynamic_dimensions) if axis in constants}
         kept = [Kept(i) for i in range(len(op.operands)) if i not in dropped]
         op = replace_kernel(resolution.launch, symbol, kept)
-        for old, new in zip(resolution.launch.op.results, op.results, strict=True):
-            old.replace_all_uses_with(new)
-        resolution.launch.op.erase()
+        substitute_launch(resolution.launch, op)
     if resolution.others:
         words = [ir.StringAttr.get(describe(axis, bound)) for axis, bound in resolution.others]
         op.attributes[BOUNDS] = ir.ArrayAttr.get(words)

@@ -14,12 +14,14 @@ from mosaic_grid.targets import Target
 class Session:
     """One run over one program.
 
-    `kernels` are glob patterns of kernel names; none means every kernel. Diagnostics that `selection` leaves in are
-    collected in the order in which they were emitted; printing them is the caller's business.
+    `kernels` are glob patterns of kernel names; none means every kernel. `contracts` are promises about the arguments
+    of the program, as texts. Diagnostics that `selection` leaves in are collected in the order in which they were
+    emitted; printing them is the caller's business.
     """
 
     target: Target | None = None
     kernels: tuple[str, ...] = ()
+    contracts: tuple[str, ...] = ()
     diagnostics: list[Diagnostic] = dataclasses.field(default_factory=list[Diagnostic])
     selection: Selection = dataclasses.field(default_factory=Selection)
 

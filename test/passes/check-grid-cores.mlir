@@ -1,5 +1,5 @@
 // Cores that idle are found, with what to do; grids that are shared, or can't be, are left in peace.
-// RUN: %mosaic-opt %s --split-input-file --verify-diagnostics --check-grid --target=v5p
+// RUN: %mosaic-opt %s --split-input-file --verify-diagnostics --check-grid --target=v5p '--suppress=window-out-of-bounds:*'
 // A device of one core has none to spare.
 // RUN: %mosaic-opt %s --split-input-file --check-grid --target=v5e 2>&1 | FileCheck %s --allow-empty
 // CHECK-NOT: idle-cores
@@ -257,6 +257,62 @@ module {
       return %i, %zero : i32, i32
     }
     func.func @out(%i: i32) -> (i32, i32) {
+      %zero = arith.constant 0 : i32
+      return %i, %zero : i32, i32
+    }
+  }
+}
+
+// -----
+
+#vmem = #tpu.memory_space<vmem>
+#parallel = #tpu.dimension_semantics<parallel>
+
+// Three steps for two cores.
+module {
+  func.func @main(%x: tensor<24x128xf32>) -> tensor<24x128xf32> {
+    // expected-warning@+2 {{parallel dimension 0 has 3 steps for the 2 cores of TPU v5p: one core runs 2, 1.33 times the mean [unbalanced-cores]}}
+    // expected-note@+1 {{choose blocks that make the steps a multiple of 2, or many}}
+    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<24x128xf32>) -> tensor<24x128xf32>
+    return %0 : tensor<24x128xf32>
+  }
+  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+    func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
+        iteration_bounds = array<i64: 3>, dimension_semantics = [#parallel],
+        window_params = [{transform_indices = @map, window_bounds = array<i64: 8, 128>}, {transform_indices = @map, window_bounds = array<i64: 8, 128>}]} {
+      %c0 = arith.constant 0 : index
+      %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      vector.store %v, %o[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      return
+    }
+    func.func @map(%i: i32) -> (i32, i32) {
+      %zero = arith.constant 0 : i32
+      return %i, %zero : i32, i32
+    }
+  }
+}
+
+// -----
+
+#vmem = #tpu.memory_space<vmem>
+#parallel = #tpu.dimension_semantics<parallel>
+
+// Seven of them are near enough to even shares.
+module {
+  func.func @main(%x: tensor<56x128xf32>) -> tensor<56x128xf32> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<56x128xf32>) -> tensor<56x128xf32>
+    return %0 : tensor<56x128xf32>
+  }
+  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+    func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
+        iteration_bounds = array<i64: 7>, dimension_semantics = [#parallel],
+        window_params = [{transform_indices = @map, window_bounds = array<i64: 8, 128>}, {transform_indices = @map, window_bounds = array<i64: 8, 128>}]} {
+      %c0 = arith.constant 0 : index
+      %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      vector.store %v, %o[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      return
+    }
+    func.func @map(%i: i32) -> (i32, i32) {
       %zero = arith.constant 0 : i32
       return %i, %zero : i32, i32
     }

@@ -1,7 +1,7 @@
 // Which diagnostics are reported, and as what: levels, suppression by kernel, and a baseline of what is known.
 
 // RUN: %expect-exit 0 %mosaic-opt %S/Inputs/double.mlir --check-grid 2>&1 | FileCheck %s --check-prefix=WARNING
-// RUN: %expect-exit 0 %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror --warn=idle-cores 2>&1 | FileCheck %s --check-prefix=WARNING
+// RUN: %expect-exit 0 %mosaic-opt %S/Inputs/double.mlir --check-grid --contracts='%%arg0 <= 128' --Werror --warn=idle-cores 2>&1 | FileCheck %s --check-prefix=WARNING
 // WARNING: warning: parallel dimension 0 has a dynamic bound: {{.*}} [idle-cores]
 
 // RUN: %expect-exit 1 %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror 2>&1 | FileCheck %s --check-prefix=ERROR
@@ -9,14 +9,14 @@
 // ERROR: error: parallel dimension 0 has a dynamic bound: {{.*}} [idle-cores]
 
 // RUN: %mosaic-opt %S/Inputs/double.mlir --check-grid --no-warn=idle-cores 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
-// RUN: %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror --suppress='idle-cores:dou*' 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
+// RUN: %mosaic-opt %S/Inputs/double.mlir --check-grid --contracts='%%arg0 <= 128' --Werror --suppress='idle-cores:dou*' 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
 // NONE-NOT: idle-cores
 
 // RUN: %expect-exit 1 %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror --suppress='idle-cores:triple' 2>&1 | FileCheck %s --check-prefix=ERROR
 
 // A baseline takes the findings of a run; the next run is silent about them, and only about them.
 // RUN: %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror --write-baseline=%t.json 2>&1 | FileCheck %s --check-prefix=WRITTEN
-// WRITTEN: {{^}}note: 1 finding written to {{.*}}.json, which --baseline reads
+// WRITTEN: {{^}}note: 3 findings written to {{.*}}.json, which --baseline reads
 // RUN: %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror --baseline=%t.json 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
 // RUN: %expect-exit 1 %mosaic-opt %S/Inputs/double.mlir %s --check-grid --Werror --baseline=%t.json 2>&1 | FileCheck %s --check-prefix=NEW
 // NEW-NOT: idle-cores

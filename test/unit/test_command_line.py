@@ -80,6 +80,7 @@ def test_every_long_flag_may_have_a_single_dash(tmp_path: Path) -> None:
         "--pass-pipeline": "cse",
         "--target": "v5p",
         "--kernel": "k",
+        "--contracts": "n >= 1",
         "--verify-each": "false",
         "--emit": "bytecode",
         "--split-input-file": "//",

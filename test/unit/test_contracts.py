@@ -11,7 +11,7 @@ from mosaic_grid import symbolic as sym
 from mosaic_grid.symbolic.contract_syntax import ContractError, parse
 from mosaic_grid.symbolic.contracts import ContradictionError, contracts_of
 from mosaic_grid.symbolic.nodes import Load
-from mosaic_grid.symbolic.proofs import always, extent, narrowed
+from mosaic_grid.symbolic.proofs import extent, narrowed
 
 I32 = sym.type_range(32, True)
 X = sym.parameter("n", I32)
@@ -109,14 +109,13 @@ def test_contracts_that_can_be_kept(texts: list[str]) -> None:
 
 
 def test_what_contracts_prove() -> None:
-    """A consequence is proved, its failure has a witness, and inputs get range and divisor."""
+    """Expressions get their extent, and inputs range and divisor."""
     kept = contracts_of(["1000 <= n", "mod(n, 256) == 0", "n <= 4*m", "m <= 10000"])
     blocks = sym.ceildiv(X, c(128))
-    assert always(sym.comparison(">=", blocks, c(2)), kept) == sym.Proved()
-    assert always(sym.comparison("==", sym.mod(blocks, c(4)), c(0)), kept) == sym.Refuted(
-        sym.Witness((("n", 1280), ("m", 320)))
-    )
+    assert extent(sym.mod(blocks, c(4)), kept) == sym.Range(0, 2)
     assert extent(blocks, kept) == sym.Range(8, 312)
+    elements = contracts_of(["t[*] >= 3", "t[*] <= n", "n < 9"])
+    assert {name: p.range for name, p in narrowed(elements).items()} == {"t": sym.Range(3, 8), "n": sym.Range(3, 8)}
     known = narrowed(kept)
     assert {name: (p.range, p.divisor) for name, p in known.items()} == {
         "n": (sym.Range(1024, 39936), 256),

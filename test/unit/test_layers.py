@@ -26,16 +26,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("program", "grid", "context", "diagnostics", "session", "passbase"),
     ("dataflow",),
     ("legality", "objections"),
-    ("passes", "checks", "partition", "resolve", "cpu", "summary"),
+    ("passes", "checks", "infer", "partition", "resolve", "variants", "cpu", "summary"),
     (
-        *("pipeline", "native_passes", "reproducer", "containers", "dump", "kernel_patterns"),
-        *("guard", "guard_server", "supervisor", "libtpu", "libtpu_child", "libtpu_report"),
+        *("pipeline", "reproducer", "containers", "dump", "kernel_patterns"),
+        *("guard", "guard_server", "supervisor"),
     ),
     (
         *("command_line", "compile_command", "core_counts", "driver", "flags", "output", "process", "rerun", "stages"),
         *("runner", "jax_hook", "selection_flags"),
     ),
-    ("opt", "__main__"),
+    ("opt", "doctor", "__main__"),
 )
 DEFAULT = 2
 

@@ -185,7 +185,7 @@ def test_inner_dimension_of_the_accumulation_is_refused() -> None:
     told = [reason for reason, certain in reasons(source, 1) if certain]
     assert told == [
         f"{SCRATCH} is initialised only where grid index 1 is 0, so its value crosses dimension 1",
-        "arbitrary dimension 1 is a race: steps (0, 0) and (0, 1) write the same block (0, 0) of output 0",
+        "steps (0, 0) and (0, 1) write the same block (0, 0) of output 0",
     ]
 
 

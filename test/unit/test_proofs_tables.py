@@ -127,7 +127,8 @@ def check(
                 assert all(steps in case for case in found[n] if case) or not found[n]
         case sym.Unknown(reason):
             assert "depends on" in reason
-            if exact:
+            # four reads of one table are six pairs of places that may be one: isl's limit may come before the answer
+            if exact and "too complex" not in reason:
                 assert any(itertools.chain.from_iterable(found.values()))
                 assert not sure
 
@@ -138,6 +139,17 @@ QUESTIONS: list[Question] = [
     (proofs.covered, holes, False),
 ]
 quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def test_a_table_whose_contract_leaves_one_value() -> None:
+    """Where a contract makes all entries equal, a window that reads two of them races for sure."""
+    unequal = sym.comparison(">", sym.mul(sym.constant(2), ELEMENT), INPUT)
+    index = tuple(sym.load("t", (sym.minimum(sym.constant(2), d),), ENTRY) for d in (D0, D1))
+    sizes = (sym.constant(2), sym.constant(3))
+    grid = Grid(sizes, ("parallel", "parallel"), (Contract("2*t > n", unequal),))
+    verdict = proofs.no_race(grid, Window(index, (1, 1), (sym.constant(1),) * 2))
+    assert isinstance(verdict, sym.Refuted)
+    assert verdict.witness.values == (("n", 2),)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question[0].__name__)

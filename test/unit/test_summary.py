@@ -458,6 +458,7 @@ class Request:
 
     target: Target | None = V5P
     kernels: tuple[str, ...] = ()
+    contracts: tuple[str, ...] = ()
 
 
 def test_print_summary_plain() -> None:

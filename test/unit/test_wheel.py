@@ -64,6 +64,7 @@ def source_names() -> set[str]:
     folder = ROOT / "python" / "mosaic_grid"
     files = [*folder.rglob("*"), *(folder / "passes").rglob("*")]  # rglob doesn't follow links
     wanted = [file for file in files if file.suffix == ".py" or file.name == "py.typed"]
+    wanted.append(folder.parent / "mosaic_grid_startup.py")
     return {file.relative_to(folder.parent).as_posix() for file in wanted}
 
 
@@ -72,7 +73,8 @@ def test_wheel_holds_the_whole_package_and_no_more(wheel: Path) -> None:
     names = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
     assert len(names) == len(set(names))
     assert {name for name in names if name.endswith((".py", "py.typed"))} == source_names()
-    assert {name.split("/")[0] for name in names} == {"mosaic_grid"}
+    startup = {"mosaic_grid_startup.py", "mosaic_grid_startup.pth"}
+    assert {name.split("/")[0] for name in names} == {"mosaic_grid", *startup}
 
 
 def test_wheel_carries_licence_and_version(wheel: Path) -> None:

@@ -30,6 +30,24 @@ ENTRIES = (
         """,
     ),
     Entry(
+        "unbalanced-cores",
+        Severity.WARNING,
+        "the steps of a parallel dimension can't be shared evenly",
+        """
+        The cores of a device share whole steps of one dimension. Of three steps one core gets two, and the other idles
+        half of that time: the launch takes 1.33 times as long as it would with even shares. The number is the largest
+        share divided by the mean; it is told from 1.2 on.
+        """,
+        """
+        pl.pallas_call(kernel, grid=(3, 8),
+                       compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary")))
+        """,
+        "Choose blocks that make the steps a multiple of the cores, or many:",
+        """
+        pl.pallas_call(kernel, grid=(4, 8), ...)
+        """,
+    ),
+    Entry(
         "dynamic-core-parallel",
         Severity.ERROR,
         "a core_parallel dimension has a dynamic bound",

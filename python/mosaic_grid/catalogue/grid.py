@@ -64,6 +64,10 @@ ENTRIES = (
         A block whose first element is beyond the end of the array, or whose index is negative, holds nothing of it:
         reading it gives garbage and writing it is lost or hits other arrays. The last block of an array may be a
         partial one; that is legal.
+
+        It is an error where it happens whenever the kernel runs, and a warning where it takes certain inputs, which the
+        message has. `--contracts` says what inputs there are; what a table holds that an index map reads is looked at
+        only where a contract speaks of it.
         """,
         """
         pl.BlockSpec((128, 1024), lambda i: (i + 1, 0))    # as many steps as there are blocks
@@ -71,6 +75,24 @@ ENTRIES = (
         "Keep the index within the array:",
         """
         pl.BlockSpec((128, 1024), lambda i: (jnp.minimum(i + 1, blocks - 1), 0))
+        """,
+    ),
+    Entry(
+        "output-not-covered",
+        Severity.WARNING,
+        "no step writes some block of an output",
+        """
+        A block of an output that is no step's window keeps what was in memory, which is no result. That may be meant: a
+        program may cut off what wasn't written. Where it takes certain inputs it is told with `--strict` only, as many
+        kernels with a dynamic grid leave a part unwritten on purpose. An output that is written over an input has the
+        input's values there.
+        """,
+        """
+        pl.pallas_call(kernel, grid=(4,), out_specs=pl.BlockSpec((128, 128), lambda i: (2 * i, 0)), ...)
+        """,
+        "Let the grid and the index map reach each block, or give the rest its values by an alias:",
+        """
+        pl.pallas_call(kernel, ..., input_output_aliases={0: 0})    # the first input has them
         """,
     ),
     Entry(
@@ -104,6 +126,26 @@ ENTRIES = (
         "Prefetch what a step needs only, as an operand with blocks in SMEM, or keep the table in HBM and copy rows:",
         """
         pl.BlockSpec((1, 1024), lambda i: (i, 0), memory_space=pltpu.SMEM)
+        """,
+    ),
+    Entry(
+        "unproven-alignment",
+        Severity.ERROR,
+        "a slice begins at a number read at run time, which isn't known to be aligned",
+        """
+        Vectors are in tiles of 8 rows and 128 lanes. The compiler refuses a load or a store of several rows of a buffer
+        in VMEM whose first row isn't provably a multiple of 8, and one whose first lane isn't of 128: "cannot
+        statically prove that index in dimension 0 is a multiple of 8". Of a number that the kernel has just read from
+        SMEM nothing is known. A single row of 32-bit elements may be anywhere.
+        """,
+        """
+        def kernel(start_ref, x_ref, o_ref):
+            o_ref[...] = x_ref[pl.ds(start_ref[0], 8), :]
+        """,
+        "Say what you know, or keep a number of tiles in the table instead of one of rows:",
+        """
+        o_ref[...] = x_ref[pl.ds(pl.multiple_of(start_ref[0], 8), 8), :]
+        o_ref[...] = x_ref[pl.ds(tile_ref[0] * 8, 8), :]
         """,
     ),
 )

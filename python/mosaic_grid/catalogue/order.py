@@ -52,6 +52,51 @@ ENTRIES = (
         """,
     ),
     Entry(
+        "nonconsecutive-revisit",
+        Severity.ERROR,
+        "an output block is left, come back to, and read back",
+        """
+        The pipeline writes an output block out when the grid moves on to another one. When a later step is at that
+        block again, its buffer is not filled with what was written: a kernel that adds to the block then adds to what
+        happens to be there. Steps that are at one block have to follow each other, in the order in which the last
+        dimension runs fastest.
+
+        A kernel that writes the whole block each time it is there, before it reads it, may come back; the last visit
+        counts.
+        """,
+        """
+        def kernel(x_ref, o_ref):
+            @pl.when(pl.program_id(0) == 0)
+            def _(): o_ref[...] = jnp.zeros_like(o_ref)
+            o_ref[...] += x_ref[...]
+        pl.pallas_call(kernel, grid=(k, j), out_specs=pl.BlockSpec((128, 128), lambda k, j: (j, 0)), ...)
+        """,
+        "Let the dimensions that choose the block come first, in the grid, in the index maps and in `program_id`:",
+        """
+        pl.pallas_call(kernel, grid=(j, k), out_specs=pl.BlockSpec((128, 128), lambda j, k: (j, 0)), ...)
+        """,
+    ),
+    Entry(
+        "stale-bound-constant",
+        Severity.ERROR,
+        "a guard compares a grid index with a number that fits one bound only",
+        """
+        An output that is written only where a grid index has a certain value isn't written at all where the grid is too
+        small for that value. A "last step" that is spelt as a number is like that once the bound is dynamic, or once
+        the block size has changed. It is an error where it happens for every input, and a warning with such an input
+        otherwise.
+        """,
+        """
+        @pl.when(pl.program_id(0) == 7)    # the grid is (n,), and n is traced
+        def _(): o_ref[...] = acc_ref[...]
+        """,
+        "Ask for the bound:",
+        """
+        @pl.when(pl.program_id(0) == pl.num_programs(0) - 1)
+        def _(): o_ref[...] = acc_ref[...]
+        """,
+    ),
+    Entry(
         "prefetch-operand-written",
         Severity.WARNING,
         "the kernel changes a scalar-prefetch operand that an index map reads",

@@ -58,6 +58,56 @@ ENTRIES = (
         """,
     ),
     Entry(
+        "variants-kept",
+        Severity.REMARK,
+        "specialize-grid says which variants of a kernel it keeps, and what each gains",
+        """
+        With `keep=profitable` each variant is compiled like the original, or judged by what folds away where there is
+        no libtpu. It gains what its schedule, divided by the cores that run it, is shorter than the original's.
+        """,
+        """
+        remark: specialize-grid keeps 1 of 2 variants of 'copy' for v5p
+        """,
+        "Those that gain little can be kept all the same:",
+        """
+        mosaic-opt dump.mlir -p 'specialize-grid{values=8,16 keep=profitable min-gain=0}' --target=v5p
+        """,
+    ),
+    Entry(
+        "not-specialized",
+        Severity.REMARK,
+        "specialize-grid leaves a kernel alone, or some of the values that were asked for, and says why",
+        """
+        No bound of the kernel is dynamic, too little is known of it to tell which values it takes, the values that are
+        asked for can't occur, or there are more of them than the budget allows for.
+        """,
+        """
+        remark: specialize-grid changed nothing: the bound of dimension 0 is n, in [-2147483648, 2147483647]: more
+        values than the budget of 8 ('copy')
+        """,
+        "Say which bounds matter, or how large they can be:",
+        """
+        mosaic-opt dump.mlir -p 'specialize-grid{values=n=8,16,32}'
+        """,
+    ),
+    Entry(
+        "no-such-bound",
+        Severity.REMARK,
+        "specialize-grid has values for a bound that no kernel of the program has",
+        """
+        A key of `values` is the number of a dynamic dimension, or the name of an argument that a bound is computed
+        from, of a kernel that its pattern matches. The notes say which bounds there are.
+        """,
+        """
+        remark: specialize-grid has values for 'm', but no kernel has such a dynamic bound
+        note: 'copy' has dimension 0: ceildiv(n, 128)
+        """,
+        "Name one of those; where a bound is computed from several arguments each needs values:",
+        """
+        mosaic-opt dump.mlir -p 'specialize-grid{values=n=1024}'
+        """,
+    ),
+    Entry(
         "does-not-compile",
         Severity.ERROR,
         "libtpu refuses the program",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mosaic_grid.checks.subject import Subject, is_placeholder
+from mosaic_grid.checks.subject import Subject
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
-from mosaic_grid.grid import Semantics
+from mosaic_grid.grid import Semantics, is_placeholder
 from mosaic_grid.summary.cores import axes_text, chip_name
 
 

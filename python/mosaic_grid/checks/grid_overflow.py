@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mosaic_grid.checks.subject import Subject, is_placeholder
+from mosaic_grid.checks.subject import Subject
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
-from mosaic_grid.grid import I32_MAX
+from mosaic_grid.grid import I32_MAX, is_placeholder
 
 NAME = "grid-overflow"
 _ADVICE = "use larger blocks, or loop in the kernel over a part of what the grid counts"

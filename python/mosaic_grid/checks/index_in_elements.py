@@ -6,12 +6,11 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from jaxlib.mlir import ir
-
 from mosaic_grid import symbolic as sym
-from mosaic_grid.checks.subject import Subject, is_placeholder, name_of
+from mosaic_grid.checks.subject import Subject, location_of_map, name_of
 from mosaic_grid.dataflow.kernel import grid_indices, index_map
-from mosaic_grid.diagnostics import Diagnostic, Severity, first_place, note
+from mosaic_grid.diagnostics import Diagnostic, Severity, note
+from mosaic_grid.grid import is_placeholder
 from mosaic_grid.legality.sharing import listed
 from mosaic_grid.program import Window
 from mosaic_grid.summary import LaunchSummary
@@ -28,7 +27,7 @@ def index_in_elements(subject: Subject) -> Iterator[Diagnostic]:
     if len(known) < len(bounds) or 0 in known:
         return
     for summary in subject.summaries:
-        for number, window in enumerate(subject.kernel.windows):
+        for number, window in enumerate(subject.windows):
             yield from _of_the_window(subject, summary, number, window, known)
 
 
@@ -45,7 +44,7 @@ def _of_the_window(
     blocks = index_map(subject.kernel, window, indices) or ()
     for axis, (index, block, size) in enumerate(zip(blocks, window.shape, array, strict=True)):
         leaves = sym.leaves_of(index)
-        if size is None or block < 2 or sym.divisor_of(index) % block or not set(leaves) <= set(free):
+        if size is None or block < 2 or not leaves or sym.divisor_of(index) % block or not set(leaves) <= set(free):
             continue
         most = math.ceil(size / block)
         steps = [step for step in _corners(bounds) if _at(index, free, step) >= most]
@@ -64,7 +63,7 @@ def _of_the_window(
             Severity.ERROR,
             message,
             f"{told.role} {told.number}",
-            at=_location(subject, window),
+            at=location_of_map(subject.kernel, window),
             notes=[note(shapes), note(fixed)],
         )
 
@@ -79,12 +78,3 @@ def _corners(bounds: Sequence[int]) -> Iterator[Step]:
 
 def _at(index: sym.Expr, free: dict[sym.Param | sym.Load, int], step: Step) -> int:
     return sym.value_of(index, {leaf: step[free[leaf]] for leaf in sym.leaves_of(index)})
-
-
-def _location(subject: Subject, window: Window) -> ir.Location | None:
-    """The first operation of the index map that has a place."""
-    function = subject.kernel.functions.get(window.transform or "")
-    if function is None:
-        return None
-    operations = function.regions[0].blocks[0].operations
-    return next((op.operation.location for op in operations if first_place(op.operation)), None)

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from jaxlib.mlir import ir
 
 from mosaic_grid import memory
-from mosaic_grid.checks.subject import Subject, is_placeholder, name_of
+from mosaic_grid.checks.subject import Subject, name_of
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
+from mosaic_grid.grid import is_placeholder
 from mosaic_grid.summary.cores import chip_name
 from mosaic_grid.summary.plain import size_text
 from mosaic_grid.targets import CHIPS

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.freshness import any_step
+from mosaic_grid.dataflow.geometry import Geometry, geometry_of
 from mosaic_grid.dataflow.outer import OuterScalars
+from mosaic_grid.dataflow.step import Findings
 from mosaic_grid.diagnostics import Diagnostic, Severity, first_place, place_of
 from mosaic_grid.errors import Place
-from mosaic_grid.grid import I32_MAX
+from mosaic_grid.grid import I32_MAX, is_placeholder
 from mosaic_grid.objections import Judgement
-from mosaic_grid.program import Kernel, Launch, Program
+from mosaic_grid.program import Kernel, Launch, Program, Window
 from mosaic_grid.session import Session
 from mosaic_grid.summary import LaunchSummary, summarize
 from mosaic_grid.summary.facts import WindowSummary
 from mosaic_grid.targets import Target
-
-_PLACEHOLDERS = 128
-"""How many of the last i32 numbers an export with symbolic shapes uses for sizes (JAX's `lowering.py`)."""
 
 
 @dataclasses.dataclass
@@ -39,8 +40,9 @@ class Subject:
     strict: bool
 
     def __post_init__(self) -> None:
-        """Nothing is judged yet."""
+        """Nothing is known yet."""
         self._judgements: dict[tuple[int, ...], Judgement] = {}
+        self._geometries: dict[Launch, Geometry] = {}
 
     @property
     def cores(self) -> int:
@@ -74,8 +76,28 @@ class Subject:
             return sym.Range(bound, bound)
         if bound is not None or not self.launches:
             return sym.Range(-I32_MAX - 1, I32_MAX)
-        ranges = [sym.range_of(self.scalars.evaluate(launch.bounds[axis])) for launch in self.launches]
+        ranges = [self.scalars.range_of(self.scalars.evaluate(launch.bounds[axis])) for launch in self.launches]
         return sym.Range(min(known.lo for known in ranges), max(known.hi for known in ranges))
+
+    def geometry(self, launch: Launch) -> Geometry:
+        """The windows of one of the launches over its grid."""
+        if launch not in self._geometries:
+            self._geometries[launch] = geometry_of(self.kernel, launch, self.scalars)
+        return self._geometries[launch]
+
+    def argument_of(self, window: int) -> int:
+        """The number of the kernel's argument that is a window."""
+        return len(self.kernel.grid) + self.kernel.prefetch_count + window
+
+    @cached_property
+    def windows(self) -> list[Window]:
+        """The kernel's windows; to read them takes long."""
+        return self.kernel.windows
+
+    @property
+    def step(self) -> Findings | None:
+        """What a walk over any step finds, with nothing taken for written; None where the body can't be walked."""
+        return any_step(self.kernel) if len(self.kernel.body.regions[0].blocks) == 1 else None
 
     def judge(self, axes: tuple[int, ...]) -> Judgement:
         """What speaks against running the steps of these dimensions on different cores."""
@@ -89,8 +111,8 @@ class Subject:
 
 def subjects_of(module: ir.Operation, session: Session) -> Iterator[Subject]:
     """The kernels of a program that the session selects, in the order in which they stand in it."""
-    program, scalars = Program(module), OuterScalars(module)
-    summaries = summarize(program, session.target, session.selects).launches
+    program, scalars = Program(module), OuterScalars(module, session.contracts)
+    summaries = summarize(program, session.target, session.selects, scalars).launches
     for symbol, kernel in program.kernels.items():
         if session.selects(kernel.name):
             yield Subject(
@@ -110,6 +132,10 @@ def name_of(window: WindowSummary) -> str:
     return f"{role} {window.number} ('{window.name}')"
 
 
-def is_placeholder(size: int) -> bool:
-    """Whether a size stands for one that a shape-polymorphic export knows by a symbol only."""
-    return I32_MAX - _PLACEHOLDERS <= size <= I32_MAX
+def location_of_map(kernel: Kernel, window: Window) -> ir.Location | None:
+    """The first operation of a window's index map that has a place."""
+    function = kernel.functions.get(window.transform or "")
+    if function is None:
+        return None
+    operations = function.regions[0].blocks[0].operations
+    return next((op.operation.location for op in operations if first_place(op.operation)), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -13,6 +14,7 @@ from mosaic_grid.ir_types import Argument, Value
 # custom calls that return their operand, when the types agree
 _SHARDINGS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint"})
 _SDY_IDENTITIES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
+_MANUAL = "sdy.manual_computation"
 # a dialect's own attributes, whose parts only their text shows
 _OPAQUE = (ir.Attribute, ir.OpaqueAttr)
 # as MLIR writes a symbol, bare or quoted, wherever there is an `@`
@@ -59,13 +61,36 @@ def functions_of(program: ir.Operation) -> dict[str, Function]:
         op = view.operation
         if op.name == "func.func":
             symbol = ir.StringAttr(op.attributes["sym_name"]).value
-            functions[symbol] = Function(op, calls.get(symbol, []), _is_private(op) and symbol not in named)
+            functions[symbol] = Function(op, calls.get(symbol, []), is_private(op) and symbol not in named)
     return functions
 
 
-def _is_private(op: ir.Operation) -> bool:
+def is_private(op: ir.Operation) -> bool:
+    """Whether a function can be called from within the program only."""
     name = "sym_visibility"
     return name in op.attributes and ir.StringAttr(op.attributes[name]).value == "private"
+
+
+def runs_always(op: ir.Operation, functions: Mapping[ir.Operation, Function]) -> bool:
+    """Whether an operation runs whenever the program does: no branch or loop is around it, or around a call of it.
+
+    `functions` are those of the program by their operations.
+    """
+    waiting, seen = [op], set[ir.Operation]()
+    while waiting:
+        parent = waiting.pop().parent
+        around = parent.operation if parent is not None else None
+        function = functions.get(around) if around is not None else None
+        if around is None or (function is None and around.name != _MANUAL):
+            return False
+        if function is None:
+            waiting.append(around)
+        elif is_private(around) and around not in seen:
+            seen.add(around)
+            if not function.closed or not function.calls:
+                return False
+            waiting += function.calls
+    return True
 
 
 def _add_symbols(attribute: ir.Attribute, named: set[str]) -> None:
@@ -121,7 +146,7 @@ def _argument_source(argument: Argument) -> Value | None:
     match op.name:
         case "stablehlo.while":
             return _loop_invariant(op, k)
-        case "sdy.manual_computation" if op.operands[k].type == argument.type:
+        case name if name == _MANUAL and op.operands[k].type == argument.type:
             # an operand of the same type isn't sharded: every device has it whole
             return operand(op, k)
     return None

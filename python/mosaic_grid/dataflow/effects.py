@@ -84,6 +84,9 @@ EFFECTS: dict[str, Effect] = _table(
 
 # dialects whose operations compute values from values; those that touch memory are listed above or are unknown
 _PURE_DIALECTS = frozenset({"arith", "math", "vector"})
+_MEMORY_DIALECTS = frozenset({"vector"})
+
+_VALUES = (ir.VectorType, ir.IntegerType, ir.IndexType, ir.FloatType)
 
 # operands that name another device or another core, and so make a copy or a signal leave this one
 _ELSEWHERE = ("device_id", "core_id", "subcore_id")
@@ -91,16 +94,23 @@ _ELSEWHERE = ("device_id", "core_id", "subcore_id")
 
 def effect_of(op: ir.Operation) -> Effect:
     """The effect of an operation; one that is not listed is pure only where it can't reach any memory."""
-    listed = EFFECTS.get(op.name)
+    name = op.name
+    listed = EFFECTS.get(name)
     if listed is not None:
         return listed
-    pure = op.name.partition(".")[0] in _PURE_DIALECTS and not any(is_memory(value) for value in op.operands)
-    return Effect.PURE if pure and not len(op.regions) else Effect.UNKNOWN
+    dialect = name.partition(".")[0]
+    if dialect not in _PURE_DIALECTS or (dialect in _MEMORY_DIALECTS and any(map(is_memory, op.operands))):
+        return Effect.UNKNOWN
+    return Effect.UNKNOWN if len(op.regions) else Effect.PURE
 
 
 def is_memory(value: Value) -> bool:
     """Whether a value is a buffer or a semaphore."""
-    return isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType) or "semaphore" in str(value.type)
+    kind = value.type
+    if isinstance(kind, _VALUES):
+        # most are; the text of a type takes long
+        return False
+    return isinstance(kind, ir.MemRefType | ir.UnrankedMemRefType) or "semaphore" in str(kind)
 
 
 def leaves_the_core(op: ir.Operation) -> bool:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import cast
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.listing import Listing
 from mosaic_grid.dataflow.memory import Box, Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars, grid_index, is_stable
 from mosaic_grid.dataflow.step import Findings
@@ -38,11 +40,47 @@ class Steps:
 
 
 def follow(kernel: Kernel, last_split: int) -> Steps:
-    """Walks over the steps of a kernel whose body is one block; dimensions after `last_split` are the inner ones."""
-    first = _walk(kernel, State(), dict.fromkeys(range(last_split + 1, len(kernel.grid)), 0))
-    if all(dimension.bound == 1 for dimension in kernel.grid[last_split + 1 :]):
-        return Steps(first.found, first.found)
-    return Steps(first.found, _walk(kernel, _kept(first.state), {}).found)
+    """Walks over the steps of a kernel whose body is one block; dimensions after `last_split` are the inner ones.
+
+    A kernel is walked no more often than it takes: answers that are known to be the same are.
+    """
+    alone = any_step(kernel)
+    if _is_self_contained(Steps(alone, alone)):
+        # a step that relies on no other one does so whatever is known of its indices
+        return Steps(alone, alone)
+    # what may be split further in, mostly together with this one, may be split here: fewer steps rely on each other
+    together = max((axis for axis, each in enumerate(kernel.grid) if each.is_parallel), default=last_split)
+    if together > last_split and _is_self_contained(steps := _followed(kernel, together, alone)):
+        return steps
+    return _followed(kernel, last_split, alone)
+
+
+def _followed(kernel: Kernel, last_split: int, alone: Findings) -> Steps:
+    inner = [axis for axis in range(last_split + 1, len(kernel.grid)) if kernel.grid[axis].bound != 1]
+    if not inner:
+        return Steps(alone, alone)
+    # an index that the body doesn't use may as well be anything
+    used = tuple(axis for axis in inner if any(True for _ in kernel.arguments[axis].uses))
+    known = kernel.memo.get((follow, used))
+    if known is None:
+        first = _walk(kernel, State(), dict.fromkeys(used, 0))
+        known = kernel.memo[follow, used] = Steps(first.found, _walk(kernel, _kept(first.state), {}).found)
+    return cast("Steps", known)
+
+
+def _is_self_contained(steps: Steps) -> bool:
+    """Whether no step relies on another but those that were said to be before it."""
+    if any(found.unmatched or found.unknown for found in steps.walks):
+        return False
+    written = {access.root for found in steps.walks for access in found.writes}
+    return not any(access.root in written for found in steps.walks for access, _ in found.uncovered)
+
+
+def any_step(kernel: Kernel) -> Findings:
+    """What a walk over a step finds that relies on no other one; the kernel's body is one block."""
+    if any_step not in kernel.memo:
+        kernel.memo[any_step] = _walk(kernel, State(), {}).found
+    return cast("Findings", kernel.memo[any_step])
 
 
 def does_nothing(kernel: Kernel, indices: Mapping[int, int]) -> bool:
@@ -80,7 +118,8 @@ def _walk(kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[W
             scalars.set({argument: index})
         elif isinstance(argument.type, ir.MemRefType):
             views[argument] = whole(Root(number, tuple(argument.type.shape)))
-    step = kind(scalars, state, views)
+    listing: Listing = kernel.memo.setdefault(Listing, Listing())
+    step = kind(scalars, state, views, listing)
     step.walk(kernel.body.regions[0].blocks[0])
     step.finish()
     return step

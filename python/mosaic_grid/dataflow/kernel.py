@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import string
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from jaxlib.mlir import ir
 
@@ -78,7 +79,10 @@ def index_map(kernel: Kernel, window: Window, indices: Sequence[sym.Expr] | None
     symbol = ir.FlatSymbolRefAttr(transform).value
     if symbol not in kernel.functions:
         raise ProgramError(f"this kernel has a window whose index map @{symbol} is missing", kernel.body)
-    return _Evaluation(kernel, kernel.functions[symbol], indices).results()
+    key = (index_map, symbol, tuple(indices))
+    if key not in kernel.memo:
+        kernel.memo[key] = _Evaluation(kernel, kernel.functions[symbol], indices).results()
+    return cast("tuple[sym.Expr, ...]", kernel.memo[key])
 
 
 def moves(kernel: Kernel, window: Window) -> bool:

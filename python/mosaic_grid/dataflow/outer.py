@@ -14,7 +14,8 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow import elementwise, structural
-from mosaic_grid.dataflow.control import Function, defining, functions_of, passed_on
+from mosaic_grid.dataflow.control import Function, defining, functions_of, passed_on, runs_always
+from mosaic_grid.dataflow.promises import arguments_of, named_inputs, promises_of
 from mosaic_grid.dataflow.reductions import reduce
 from mosaic_grid.dataflow.tensors import (
     FEW,
@@ -64,9 +65,13 @@ type _Call = tuple[Value, tuple[Tensor, ...]]
 
 
 class OuterScalars:
-    """What is known of the scalars of one unpacked program, for as long as the program isn't changed."""
+    """What is known of the scalars of one unpacked program, for as long as the program isn't changed.
 
-    def __init__(self, program: ir.Operation) -> None:
+    `inputs` are the integer arguments of its public functions, by name; `contracts` are promises about them. Raises
+    `UserError` for contracts that no inputs keep, or that aren't about them.
+    """
+
+    def __init__(self, program: ir.Operation, contracts: Sequence[str] = ()) -> None:
         self._functions = functions_of(program)
         self._by_body = {function.op: function for function in self._functions.values()}
         self._unknowns = Unknowns()
@@ -75,6 +80,23 @@ class OuterScalars:
         self._frames: dict[tuple[ir.Operation, _Frame | None], _Frame] = {}
         self._results: dict[_Call, Tensor] = {}
         self._budget = _BUDGET + _BUDGET_OF_A_CALL * sum(len(f.calls) for f in self._functions.values())
+        arguments = arguments_of(self._functions.values(), self._unknowns)
+        self.inputs = named_inputs(arguments)
+        self.promises = promises_of(contracts, self.inputs)
+        self._known.update(((a.value, None), self.promises.narrowed(a.tensor)) for a in arguments)
+
+    def range_of(self, expr: sym.Expr) -> sym.Range:
+        """A range that holds every value; where there are contracts, all that they say together."""
+        if not self.promises.contracts:
+            return sym.range_of(expr)
+        from mosaic_grid.symbolic.proofs import extent  # isl is loaded only where there is a contract
+
+        known = extent(expr, self.promises.contracts)
+        return sym.range_of(expr) if isinstance(known, sym.Unknown) else known
+
+    def tensor(self, value: Value) -> Tensor | None:
+        """What is known of an integer tensor; `None` for another type."""
+        return self._evaluate((value.maybe_downcast(), None))
 
     def evaluate(self, value: Value) -> sym.Expr:
         """The value of an integer tensor with one element. Raises `ValueError` for another type."""
@@ -83,9 +105,13 @@ class OuterScalars:
             raise ValueError(f"expected an integer scalar, got {value.type}")
         return exprs[0]
 
+    def runs_always(self, op: ir.Operation) -> bool:
+        """Whether an operation runs whenever the program does."""
+        return runs_always(op, self._by_body)
+
     def elements(self, value: Value) -> tuple[sym.Expr, ...] | None:
         """The elements of an integer tensor in row-major order; `None` for another type or more than 4096 elements."""
-        tensor = self._evaluate((value.maybe_downcast(), None))
+        tensor = self.tensor(value)
         return None if tensor is None else spread(tensor, shape_of(value.type))
 
     def _evaluate(self, goal: _Key) -> Tensor | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.kernel_ops import rule_of, scalar_type
+from mosaic_grid.dataflow.kernel_ops import scalar_type
+from mosaic_grid.dataflow.listing import Computation
 from mosaic_grid.ir_types import Value
 
 GRID_INDEX = "d"
@@ -56,14 +57,11 @@ class Scalars:
         integer = scalar_type(kind)
         return sym.parameter(f"?{self._fresh}", values or (integer.range if integer else _ANYTHING))
 
-    def evaluate(self, op: ir.Operation) -> None:
-        """Computes the results of an operation without regions."""
-        for result in op.results:
-            kind = scalar_type(result.type)
-            if kind is None:
-                continue
-            rule = rule_of(op)
-            expr = rule(op, kind, [self.of(operand) for operand in op.operands]) if rule else self._special(op)
+    def evaluate(self, computation: Computation) -> None:
+        """Computes the scalar results of an operation without regions."""
+        op, rule = computation.op, computation.rule
+        for result, kind in computation.results:
+            expr = rule(op, kind, [self.of(operand) for operand in computation.operands]) if rule else self._special(op)
             known = expr is not None and expr.size <= _LARGEST
             self._known[result] = expr if known and expr is not None else self.unknown(result.type)
 

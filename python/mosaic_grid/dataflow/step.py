@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.listing import Listing
 from mosaic_grid.dataflow.memory import Box, Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars
 from mosaic_grid.dataflow.step_state import State, Transfer
@@ -43,7 +44,8 @@ class Findings:
 class Step:
     """The notes of one walk; `state` is what is known at the point that the walk has reached."""
 
-    def __init__(self, scalars: Scalars, state: State, views: dict[Value, View]) -> None:
+    def __init__(self, scalars: Scalars, state: State, views: dict[Value, View], listing: Listing) -> None:
+        self.listing = listing
         self.scalars = scalars
         self.state = state
         self.found = Findings()
@@ -71,7 +73,7 @@ class Step:
 
     def read(self, op: ir.Operation, root: Root, box: Box | None) -> None:
         """Notes a read, and whether the step has written all of it."""
-        if is_dead(op) and len(op.results):
+        if self.listing.is_dead(op):
             return
         access = Access(op, root, box, self._guards)
         self.found.reads.append(access)

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.effects import Effect, effect_of, is_memory
+from mosaic_grid.dataflow.effects import Effect, is_memory
+from mosaic_grid.dataflow.listing import Computation, Listing
 from mosaic_grid.dataflow.memory import View
 from mosaic_grid.dataflow.memory_ops import MEMORY_OPS, unknown
 from mosaic_grid.dataflow.scalars import Scalars
@@ -29,31 +30,24 @@ _MOST_OPERATIONS = 40_000
 class Walk(Step):
     """A step being walked."""
 
-    def __init__(self, scalars: Scalars, state: State, views: dict[Value, View]) -> None:
-        super().__init__(scalars, state, views)
+    def __init__(self, scalars: Scalars, state: State, views: dict[Value, View], listing: Listing) -> None:
+        super().__init__(scalars, state, views, listing)
         self._walked = 0
 
     def walk(self, block: ir.Block) -> ir.Operation | None:
         """Runs the operations of a block in order and returns its terminator."""
-        last: ir.Operation | None = None
+        lines = self.listing.of(block)
+        self.scalars.set(lines.constants)
         with self.block():
-            for view in block.operations:
-                last = view.operation
+            for line in lines.lines:
                 self._walked += 1
-                self._run_op(last)
-        return last
-
-    def _run_op(self, op: ir.Operation) -> None:
-        effect = effect_of(op)
-        match effect:
-            case Effect.PURE:
-                self.scalars.evaluate(op)
-            case Effect.CONTROL:
-                self._control(op)
-            case Effect.HINT | Effect.END:
-                pass
-            case _:
-                MEMORY_OPS.get(effect, unknown)(self, op)
+                if isinstance(line, Computation):
+                    self.scalars.evaluate(line)
+                elif line.effect is Effect.CONTROL:
+                    self._control(line.op)
+                else:
+                    MEMORY_OPS.get(line.effect, unknown)(self, line.op)
+        return lines.end
 
     def _control(self, op: ir.Operation) -> None:
         match op.name:

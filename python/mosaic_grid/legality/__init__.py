@@ -18,7 +18,7 @@ from mosaic_grid.legality.sharing import Sharing
 from mosaic_grid.objections import Assumption, Judgement, Objection
 from mosaic_grid.program import Kernel, Launch
 
-__all__ = ["Assumption", "Judgement", "Objection", "assumptions", "judge", "objections"]
+__all__ = ["Assumption", "Judgement", "Objection", "assumptions", "examine", "judge", "objections"]
 
 
 def objections(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> tuple[Objection, ...]:
@@ -39,9 +39,27 @@ def judge(
 ) -> Judgement:
     """Both answers at once. Raises `ProgramError` for a kernel whose parts don't fit together.
 
-    `most` says of dynamic dimensions how many steps they have at most, where that is known of every launch.
+    `most` says of dynamic dimensions how many steps they have at most, where that is known of every launch. Of a
+    dimension that nobody called parallel nothing is taken on trust: what isn't proved is an objection.
     """
-    effects = [*_of_the_launches(launches), *_of_the_body(kernel)]
+    examined = examine(kernel, axes, launches, most)
+    unsaid = [axis for axis in axes if not kernel.grid[axis].is_parallel]
+    if not unsaid:
+        return examined
+    reason = f"grid dimension {unsaid[0]} is {kernel.grid[unsaid[0]].semantics.value}"
+    unproved = (
+        Objection(f"{reason}, and {a.claim} isn't proved", a.location, False, a.name) for a in examined.assumptions
+    )
+    return Judgement((*examined.objections, *unproved))
+
+
+def examine(
+    kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], most: Mapping[int, int] | None = None
+) -> Judgement:
+    """As `judge`, whatever the dimensions are called: what is neither proved nor refuted is an assumption."""
+    if examine not in kernel.memo:
+        kernel.memo[examine] = _of_the_body(kernel)
+    effects = [*_of_the_launches(launches), *kernel.memo[examine]]
     if effects:
         return Judgement(tuple(effects))
     steps = follow(kernel, max(axes))
@@ -54,18 +72,9 @@ def judge(
 def _of_the_memory(sharing: Sharing, steps: Steps) -> Judgement:
     from mosaic_grid.legality.races import races  # isl is loaded only when a question needs it
 
-    kernel, axes = sharing.kernel, sharing.axes
     races_found = races(sharing, steps)
     handed_over = [*carried_state(sharing, steps, races_found.private), *unfinished_copies(sharing, steps)]
-    against = [*handed_over, *races_found.objections]
-    trusted = list(races_found.assumptions)
-    unsaid = [axis for axis in axes if not kernel.grid[axis].is_parallel]
-    if unsaid:
-        # nobody gave a word that could be taken
-        reason = f"grid dimension {unsaid[0]} is {kernel.grid[unsaid[0]].semantics.value}"
-        against += [Objection(f"{reason}, and {a.claim} isn't proved", a.location, False, a.name) for a in trusted]
-        trusted = []
-    return Judgement(tuple(against), tuple(trusted))
+    return Judgement((*handed_over, *races_found.objections), tuple(races_found.assumptions))
 
 
 def _of_the_launches(launches: Sequence[Launch]) -> list[Objection]:

@@ -26,6 +26,7 @@ class Clash:
 
     reason: str
     location: ir.Location
+    steps: tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def clashes(sharing: Sharing, argument: int, steps: Steps) -> Iterator[Clash]:
@@ -39,17 +40,18 @@ def clashes(sharing: Sharing, argument: int, steps: Steps) -> Iterator[Clash]:
     for (one, write), (other, _) in itertools.combinations_with_replacement(some, 2):
         match collide(sharing.bounds, one, other, sharing.axes, most=sharing.most):
             case Collision(first, second, _):
-                yield Clash(f"{sharing.race(first, second)} write overlapping places of {name}", write.op.location)
+                reason = f"{sharing.race(first, second)} write overlapping places of {name}"
+                yield Clash(reason, write.op.location, (first, second))
     for (one, write), other in itertools.product(some, itertools.islice(reads, _MOST)):
         match collide(sharing.bounds, one, other, sharing.axes, most=sharing.most):
             case Collision(first, second, _):
                 told = f"step {listed(second)} reads a place of {name} that step {listed(first)} writes"
-                yield Clash(told, write.op.location)
+                yield Clash(told, write.op.location, (first, second))
 
 
 def _blocks(access: Access, argument: int) -> Blocks | None:
     """All that an access touches at each step; None where some of it can't be told, or is only possible."""
-    if access.root.argument != argument or access.box is None or not _touches_all(access.op):
+    if access.root.argument != argument or access.box is None or not touches_all(access.op):
         return None
     starts = tuple(span.start for span in access.box)
     sizes = [size for span in access.box if (size := sym.constant_of(span.size)) is not None]
@@ -59,7 +61,7 @@ def _blocks(access: Access, argument: int) -> Blocks | None:
     return Blocks(starts, (1,) * rank, tuple(sizes), (0,) * rank, access.guards)
 
 
-def _touches_all(op: ir.Operation) -> bool:
+def touches_all(op: ir.Operation) -> bool:
     """Whether an access leaves out no element of its box, and a write replaces what was there."""
     if "add" in op.attributes and bool(ir.BoolAttr(op.attributes["add"]).value):
         return False

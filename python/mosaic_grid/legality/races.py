@@ -10,9 +10,10 @@ from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.collisions import Apart, Blocks, Collision, Undecided, collide
 from mosaic_grid.dataflow.freshness import Steps
 from mosaic_grid.dataflow.kernel import index_map
+from mosaic_grid.dataflow.memory import Root, whole
 from mosaic_grid.dataflow.scalars import grid_index
 from mosaic_grid.dataflow.step import Access
-from mosaic_grid.legality.places import clashes
+from mosaic_grid.legality.places import clashes, touches_all
 from mosaic_grid.legality.sharing import Alias, Sharing, has_blocks, is_own_memory, listed
 from mosaic_grid.objections import Assumption, Objection
 from mosaic_grid.program import Window
@@ -39,7 +40,7 @@ def races(sharing: Sharing, steps: Steps) -> Races:
             if not is_own_memory(window.argument) and argument in writes:
                 _judge_places(found, sharing, argument, f"input {number}, which the kernel writes in place", steps)
         elif has_blocks(window):
-            _judge_blocks(found, sharing, number, window)
+            _judge_blocks(found, sharing, number, window, steps)
         elif argument in writes:
             _judge_whole(found, sharing, number, window, steps)
     for alias in sharing.aliases:
@@ -47,7 +48,7 @@ def races(sharing: Sharing, steps: Steps) -> Races:
     return found
 
 
-def _judge_blocks(found: Races, sharing: Sharing, number: int, window: Window) -> None:
+def _judge_blocks(found: Races, sharing: Sharing, number: int, window: Window, steps: Steps) -> None:
     blocks = _blocks(sharing, window)
     name = f"output {number - sharing.inputs}"
     where = _location(sharing, window)
@@ -57,15 +58,48 @@ def _judge_blocks(found: Races, sharing: Sharing, number: int, window: Window) -
     match collide(sharing.bounds, blocks, blocks, sharing.axes, most=sharing.most):
         case Apart(unless):
             found.private.add(sharing.first_window + number)
+            _judge_return(found, sharing, number, blocks, steps)
             if unless:
                 found.assumptions.append(Assumption(f"for {name}, that {unless}", where, RACE))
         case Collision(first, second, block):
             same = "write the same block" if _is_blocked(blocks) else "write overlapping blocks at"
             reason = f"{sharing.race(first, second)} {same} {listed(block)} of {name}"
-            found.objections.append(Objection(reason, where, True, RACE))
+            found.objections.append(Objection(reason, where, True, RACE, (first, second)))
         case Undecided(reason):
             claim = f"that no two cores write the same block of {name}, whose index map {reason}"
             found.assumptions.append(Assumption(claim, where, RACE))
+
+
+def _judge_return(found: Races, sharing: Sharing, number: int, blocks: Blocks, steps: Steps) -> None:
+    """A block that was left and comes back holds nothing, unless the steps that were between are on another core."""
+    window = sharing.kernel.windows[number]
+    leftover = None if window.restores else _leftover(sharing, number, steps)
+    if leftover is None:
+        return
+    (what, where), name = leftover, f"output {number - sharing.inputs}"
+    match collide(sharing.bounds, blocks, blocks, sharing.outer, sharing.axes, sharing.most):
+        case Collision(first, second, block):
+            told = f"its block {listed(block)} is that of steps {listed(first)} and {listed(second)}"
+            reason = f"{name} {what}, {told}, and fewer steps would lie between the two"
+            found.objections.append(Objection(reason, where, False, RACE, (first, second)))
+        case Undecided(reason):
+            claim = f"that no block of {name}, which {what}, comes back: its index map {reason}"
+            found.assumptions.append(Assumption(claim, where, RACE))
+
+
+def _leftover(sharing: Sharing, number: int, steps: Steps) -> tuple[str, ir.Location] | None:
+    """How a step uses what an output's buffer held before; None where it surely writes the whole of it first."""
+    root = sharing.first_window + number
+    window = sharing.kernel.windows[number]
+    reads = (access for walk in steps.walks for access, _ in walk.uncovered if access.root.argument == root)
+    read = next(reads, None)
+    if read is not None:
+        return "is read before it is written", read.op.location
+    all_of_it = whole(Root(root, tuple(window.type.shape))).box
+    writes = (access for access in steps.later.writes if access.root.argument == root and not access.guards)
+    if any(access.box == all_of_it and touches_all(access.op) for access in writes):
+        return None
+    return "may stay unwritten in a step", _location(sharing, window)
 
 
 def _judge_whole(found: Races, sharing: Sharing, number: int, window: Window, steps: Steps) -> None:
@@ -92,7 +126,7 @@ def _judge_places(found: Races, sharing: Sharing, argument: int, name: str, step
     """Memory that the cores share, which the kernel writes where it likes: certain races are found, no proofs."""
     clash = next(clashes(sharing, argument, steps), None)
     if clash is not None:
-        found.objections.append(Objection(clash.reason, clash.location, True, RACE))
+        found.objections.append(Objection(clash.reason, clash.location, True, RACE, clash.steps))
         return
     write = next(access for walk in steps.walks for access in walk.writes if access.root.argument == argument)
     claim = f"that no two cores touch the same place of {name}"
@@ -118,15 +152,14 @@ def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> 
         claim = f"that no core reads what another writes of input {alias.input}, which {name} is written over"
         found.assumptions.append(Assumption(claim, where, RACE))
         return
-    outer = [axis for axis in sharing.prefix if axis not in sharing.axes]
-    for axes, same, certain in ((sharing.axes, (), True), (outer, sharing.axes, False)):
+    for axes, same, certain in ((sharing.axes, (), True), (sharing.outer, sharing.axes, False)):
         match collide(sharing.bounds, one, other, axes, same, sharing.most):
             case Collision(first, second, _):
                 reason = (
                     f"step {listed(first)} reads a block of input {alias.input} that step {listed(second)} overwrites, "
                     f"as {name} is written over it"
-                )
-                found.objections.append(Objection(reason, where, certain, RACE))
+                ) + ("" if certain else ", and fewer steps would lie between the two")
+                found.objections.append(Objection(reason, where, certain, RACE, (first, second)))
                 return
             case Undecided(reason):
                 claim = f"that no core reads what another writes of input {alias.input}, whose index map {reason}"

@@ -45,7 +45,7 @@ class Sharing:
     ) -> Sharing:
         """Reads the number of outputs, and the aliases, from the launches; without any, from what the body writes."""
         windows = kernel.windows
-        outputs = max((len(launch.op.results) for launch in launches), default=_outputs_written(kernel))
+        outputs = max(len(launch.op.results) for launch in launches) if launches else _outputs_written(kernel)
         inputs = len(windows) - min(outputs, len(windows))
         aliases = {alias for launch in launches for alias in _aliases(launch, inputs)}
         return cls(kernel, tuple(axes), inputs, tuple(sorted(aliases, key=lambda a: a.output)), most or {})
@@ -56,9 +56,9 @@ class Sharing:
         return tuple(dimension.bound for dimension in self.kernel.grid)
 
     @property
-    def prefix(self) -> range:
-        """The dimensions up to the last split one."""
-        return range(max(self.axes) + 1)
+    def outer(self) -> tuple[int, ...]:
+        """The dimensions in front of the last split one that aren't split."""
+        return tuple(axis for axis in range(max(self.axes) + 1) if axis not in self.axes)
 
     @property
     def first_window(self) -> int:
@@ -73,8 +73,9 @@ class Sharing:
     def race(self, first: Sequence[int], second: Sequence[int]) -> str:
         """How two steps that do what they must not begin a reason."""
         axis = next(a for a in self.axes if first[a] != second[a])
-        word = self.kernel.grid[axis].semantics.value
-        return f"{word} dimension {axis} is a race: steps {listed(first)} and {listed(second)}"
+        steps = f"steps {listed(first)} and {listed(second)}"
+        dimension = self.kernel.grid[axis]
+        return f"{dimension.semantics.value} dimension {axis} is a race: {steps}" if dimension.is_parallel else steps
 
     def name(self, argument: int) -> str:
         """What a person calls an argument."""

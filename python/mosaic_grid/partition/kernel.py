@@ -18,6 +18,7 @@ from mosaic_grid.kernel_edit import (
     insert_argument,
     iteration_bounds,
     replace_leading_arguments,
+    run_only_if,
     set_grid,
 )
 from mosaic_grid.partition import kernel_scalars as scalars
@@ -85,18 +86,9 @@ def _rewrite_function(function: ir.Operation, split: Split, table: Table, prefet
             old[axis].replace_all_uses_with(values[axis])
         drop_arguments(function, new_rank, rank)
         if is_body and (valid := indices.valid()) is not None:
-            _run_only_if(valid, original)
+            run_only_if(valid, original)
     for op in answered:
         op.erase()
-
-
-def _run_only_if(valid: Value, ops: Sequence[ir.Operation]) -> None:
-    """Moves all of a function's ops but its return under a condition."""
-    guard = ir.Operation.create("scf.if", operands=[valid], regions=2)
-    then = ir.Block.create_at_start(guard.regions[0], [])
-    for op in ops[:-1]:
-        then.append(op)
-    ir.Operation.create("scf.yield", ip=ir.InsertionPoint(then))
 
 
 def _replace_bound(op: ir.Operation, axis: int, indices: _Indices) -> bool:

@@ -7,11 +7,10 @@ import functools
 from collections.abc import Sequence
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
 
 from mosaic_grid.grid import I32_MAX
 from mosaic_grid.ir_types import Value
-from mosaic_grid.launch_edit import Kept, replace_kernel
+from mosaic_grid.launch_edit import Kept, choose_launch, replace_kernel, substitute_launch
 from mosaic_grid.partition import scalars
 from mosaic_grid.partition.split import Split
 from mosaic_grid.partition.table import Table
@@ -51,29 +50,17 @@ def launch_partitioned(launch: Launch, variants: Sequence[Variant], fallback: st
             new = _launch_variant(launch, variants[0], ir.InsertionPoint(op))
         else:
             new = _launch_chosen(launch, fallback, variants)
-    for old_result, new_result in zip(op.results, new.results, strict=True):
-        old_result.replace_all_uses_with(new_result)
-    op.erase()
+    substitute_launch(launch, new)
 
 
 def _launch_chosen(launch: Launch, fallback: str, variants: Sequence[Variant]) -> ir.Operation:
-    choice = _choose(launch, variants)
-    case = ir.Operation.create(
-        "stablehlo.case",
-        results=[result.type for result in launch.op.results],
-        operands=[choice],
-        regions=len(variants) + 1,
+    everything = [Kept(i) for i in range(len(launch.op.operands))]
+    original = functools.partial(replace_kernel, launch, fallback, everything)
+    return choose_launch(
+        launch,
+        _choose(launch, variants),
+        [original, *(functools.partial(_launch_variant, launch, variant) for variant in variants)],
     )
-    for region, variant in zip(case.regions, [None, *variants], strict=True):
-        block = ir.Block.create_at_start(region, [])
-        ip = ir.InsertionPoint(block)
-        with ip:
-            if variant is None:
-                branch = replace_kernel(launch, fallback, [Kept(i) for i in range(len(launch.op.operands))], ip)
-            else:
-                branch = _launch_variant(launch, variant, ip)
-            stablehlo.return_(list(branch.results))
-    return case
 
 
 def _launch_variant(launch: Launch, variant: Variant, ip: ir.InsertionPoint) -> ir.Operation:

@@ -60,7 +60,7 @@ class Planner:
         runs = runs_to_share(kernel.grid, self.cores, self.strategy)
         if not kernel.on_tensor_core:
             runs = Nothing("it runs on the SparseCores")
-        elif self._is_fallback(launch):
+        elif self.is_fallback(launch):
             runs = Nothing("it is the fallback of a shared kernel")
         if isinstance(runs, Nothing):
             self.left[kernel.name] = runs.reason
@@ -76,7 +76,7 @@ class Planner:
             self._speak_of(kernel, runs, plan)
         return plan
 
-    def _is_fallback(self, launch: Launch) -> bool:
+    def is_fallback(self, launch: Launch) -> bool:
         """Whether the launch only steps in for a shared one beside it: sharing it too would make dead code."""
         branch = branch_of(launch.op)
         return branch is not None and branch.number == 0 and (branch.choice, launch.kernel.name) in self._shared
@@ -99,17 +99,9 @@ class Planner:
         for along in trusted.values():
             self.remarks += _trust(kernel, along, self.judge(kernel, along[0]).assumptions)
 
-    def _most(self, launches: Sequence[Launch]) -> dict[int, int]:
-        """How many steps the dynamic dimensions have at most, in any of these launches."""
-        most: dict[int, int] = {}
-        for launch in launches:
-            for axis, bound in launch.bounds.items():
-                most[axis] = max(most.get(axis, 0), symbolic.range_of(self.scalars.evaluate(bound)).hi)
-        return most
-
     def _facts(self, bound: Value) -> BoundFacts:
         value = self.scalars.evaluate(bound)
-        known = symbolic.range_of(value)
+        known = self.scalars.range_of(value)
         return BoundFacts(known.lo, known.hi, symbolic.divisor_of(value))
 
     def judge(self, kernel: Kernel, axes: tuple[int, ...]) -> Judgement:
@@ -117,11 +109,14 @@ class Planner:
         key = (kernel.symbol, axes)
         if key not in self._judgements:
             from mosaic_grid import legality  # brings isl, which only a kernel worth sharing should load
+            from mosaic_grid.legality.launches import most_steps
 
             launches = self._launches.get(kernel.symbol, [])
             unfit = unfit_launch(launches) or unfit_kernel(kernel)
             self._judgements[key] = (
-                Judgement((unfit,)) if unfit else legality.judge(kernel, axes, launches, self._most(launches))
+                Judgement((unfit,))
+                if unfit
+                else legality.judge(kernel, axes, launches, most_steps(launches, self.scalars))
             )
         return self._judgements[key]
 

@@ -10,10 +10,15 @@ from jaxlib.mlir.dialects import stablehlo
 from mosaic_grid.ir_types import Value
 
 
+def tensor() -> ir.Type:
+    """The type of a scalar, `tensor<i32>`."""
+    return ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+
+
 def constant(value: int) -> Value:
     """`value` as a `tensor<i32>`."""
-    kind = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
-    attribute = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, value))
+    element = ir.IntegerType.get_signless(32)
+    attribute = ir.DenseElementsAttr.get_splat(tensor(), ir.IntegerAttr.get(element, value))
     result: Value = stablehlo.constant(attribute)
     return result
 
@@ -74,6 +79,12 @@ def both(a: Value, b: Value) -> Value:
 def select(condition: Value, a: Value | int, b: Value | int) -> Value:
     """`a` where the condition holds, else `b`."""
     result: Value = stablehlo.select(condition, _value(a), _value(b))
+    return result
+
+
+def to_i32(condition: Value) -> Value:
+    """1 where a `tensor<i1>` holds, else 0."""
+    result: Value = stablehlo.convert(tensor(), condition)
     return result
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from jaxlib.mlir import ir
 
@@ -16,6 +17,7 @@ from mosaic_grid.errors import UserError
 from mosaic_grid.pass_options import pass_to_text
 from mosaic_grid.passes.specialize_grid import SpecializeGrid
 from mosaic_grid.runner.api import run
+from mosaic_grid.runner.bounds_seen import Counted, Seen, count_bounds
 from mosaic_grid.runner.programs import Source, open_source
 from mosaic_grid.session import Session
 from mosaic_grid.targets import parse_target
@@ -23,6 +25,8 @@ from mosaic_grid.unpack import pack
 from mosaic_grid.write import write_text
 
 type Values = int | Iterable[int]
+type Bucket = Literal["exact", "round-up"]
+type Keep = Literal["all", "profitable"]
 type Bounds = Mapping[Any, Values | Mapping[Any, Values]] | Values | str | Path
 
 
@@ -31,12 +35,13 @@ def specialize(
     bounds: Bounds = (),
     *,
     ladder: str = "",
-    bucket: Literal["exact", "round-up"] = "exact",
+    bucket: Bucket = "exact",
     budget: int = 8,
-    keep: Literal["all", "profitable"] = "all",
+    keep: Keep = "all",
     min_gain: int = 2,
     target: str | None = None,
-    contracts: Iterable[str] = (),
+    contracts: str | Iterable[str] = (),
+    record: str | Path | None = None,
 ) -> Specialized:
     """A function with static variants of its Pallas kernels, one of which is picked when it runs.
 
@@ -52,6 +57,8 @@ def specialize(
         ladder, bucket, budget, keep, min_gain: As the options of the pass `specialize-grid`.
         target: The chip that the program is made for: `"v5p"`.
         contracts: Promises about the arguments, as `mosaic-opt --contracts` takes them: `"n <= 64"`.
+        record: A file that is told which bounds kernels are launched with, the most frequent first, as `bounds` and
+            `values=@FILE` take it. While that is recorded the original kernels run.
 
     Returns:
         A `Specialized`, to be called like `fn`.
@@ -59,22 +66,35 @@ def specialize(
     Raises `mosaic_grid.UserError` for options that can't be read; that no kernel has a bound it is given values for is
     one when it is called.
     """
+    if not callable(fn):
+        raise UserError(f"a {type(fn).__name__} can't be specialized", notes=["give a function of arrays"])
+    _check("bucket", bucket, get_args(Bucket.__value__))
+    _check("keep", keep, get_args(Keep.__value__))
+    for name, number in (("budget", budget), ("min_gain", min_gain)):
+        if not isinstance(number, int):
+            raise UserError(f"{name}: expects an integer, got {number!r}")
     try:
         options = SpecializeGrid(
             tuple(_elements(bounds)), ladder, bucket, budget, keep, min_gain, target="" if target is None else target
         )
-    except ValueError as refusal:
+    except (ValueError, TypeError) as refusal:
         raise UserError(f"mosaic_grid.specialize: {refusal}") from None
-    return Specialized(fn, options, tuple(contracts))
+    promises = (contracts,) if isinstance(contracts, str) else tuple(contracts)
+    return Specialized(fn, options, promises, None if record is None else Seen(Path(record)))
 
 
 @dataclasses.dataclass(frozen=True)
 class _Made:
-    """A specialized program: what JAX lowered, the module, unpacked, and what the pass said of it."""
+    """A specialized program: what JAX lowered, the module, unpacked, and what the pass said of it.
+
+    `original` is the program before it, which counts its bounds, where these are recorded.
+    """
 
     lowered: Any
     module: ir.Operation
     said: tuple[Diagnostic, ...]
+    original: ir.Operation | None
+    counted: tuple[Counted, ...]
 
 
 class Specialized:
@@ -85,8 +105,15 @@ class Specialized:
     shapes and types, once.
     """
 
-    def __init__(self, fn: Callable[..., Any], options: SpecializeGrid, contracts: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        options: SpecializeGrid,
+        contracts: tuple[str, ...] = (),
+        seen: Seen | None = None,
+    ) -> None:
         """Nothing is lowered yet."""
+        self._seen = seen
         self._fn = fn
         self._options = options
         self._contracts = contracts
@@ -106,7 +133,14 @@ class Specialized:
         made = self._make(args)
         flat = call.flat_arguments(made.lowered, args)
         assert flat is not None, "what JAX has lowered has arguments"
-        return jax.tree.unflatten(made.lowered.out_tree, run(made.module, *flat))
+        if self._seen is None or made.original is None:
+            return jax.tree.unflatten(made.lowered.out_tree, run(made.module, *flat))
+        if any(map(call.is_traced, flat)):
+            raise UserError("bounds can't be recorded in a function that JAX traces", notes=["call it with arrays"])
+        results = run(made.original, *flat)
+        count = len(results) - len(made.counted)
+        self._seen.add(made.counted, results[count:])
+        return jax.tree.unflatten(made.lowered.out_tree, results[:count])
 
     def as_text(self, *args: Any) -> str:
         """The specialized program for arguments like these, packed: StableHLO text as a client of a TPU takes it."""
@@ -142,11 +176,13 @@ class Specialized:
         session = Session(target, contracts=self._contracts)
         with create_context() as context, unknown_location():
             module = open_source(Source("<lowered>", data, trusted=True), context).module
+            original = module.clone(ip=False).operation if self._seen else None
+            counted = tuple(count_bounds(original)) if original else ()
             self._options.run(module, session)
         for said in session.diagnostics:
             if said.name == "no-such-bound":
                 raise UserError(said.message, said.place, [each.message for each in said.notes])
-        return _Made(lowered, module, tuple(session.diagnostics))
+        return _Made(lowered, module, tuple(session.diagnostics), original, counted)
 
 
 def _elements(bounds: Bounds, prefix: str = "") -> Iterable[str]:
@@ -164,4 +200,10 @@ def _elements(bounds: Bounds, prefix: str = "") -> Iterable[str]:
 
 
 def _numbers(values: Values) -> Iterable[int]:
-    return [values] if isinstance(values, int) else values
+    """One number or several, NumPy's too. Raises `TypeError` for anything else."""
+    return map(operator.index, values if isinstance(values, Iterable) else [values])
+
+
+def _check(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UserError(f"{name}: expects {' or '.join(map(repr, choices))}, got {value!r}")

@@ -10,6 +10,7 @@ from typing import Protocol, TextIO
 
 from jaxlib.mlir import ir
 
+from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.program import Program
 from mosaic_grid.session import Session
 from mosaic_grid.summary.cores import idle_cores_warning
@@ -45,6 +46,10 @@ class Request(Protocol):
     def kernels(self) -> tuple[str, ...]:
         """Glob patterns of kernel names; none means every kernel."""
 
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """What is promised of the program's arguments."""
+
 
 def print_summary(program: ir.Operation, request: Request, name: str, out: TextIO, err: TextIO | None = None) -> None:
     """Writes the summary of an unpacked program that came from `name`, in colours on a terminal.
@@ -54,7 +59,8 @@ def print_summary(program: ir.Operation, request: Request, name: str, out: TextI
     Raises `ProgramError` for a program whose parts don't fit together.
     """
     target = request.target or parse_target(ASSUMED_TARGET)
-    summary = summarize(Program(program), target, Session(target, request.kernels).selects)
+    scalars = OuterScalars(program, request.contracts)
+    summary = summarize(Program(program), target, Session(target, request.kernels).selects, scalars)
     summary = dataclasses.replace(summary, assumed=request.target is None)
     if out.isatty():
         from rich.console import Console

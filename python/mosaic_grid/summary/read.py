@@ -28,18 +28,22 @@ _LOOKED_AT = 1000
 
 
 def summarize(
-    program: Program, target: Target | None = None, selects: Callable[[str], bool] = lambda name: True
+    program: Program,
+    target: Target | None = None,
+    selects: Callable[[str], bool] = lambda name: True,
+    scalars: OuterScalars | None = None,
 ) -> Summary:
     """What there is to say of a program, `selects` picking kernels by name; no target stands for a chip with two cores.
 
-    Launches that look alike are one. Raises `ProgramError` for a program whose parts don't fit together.
+    `scalars` are the program's, where they are known already. Launches that look alike are one. Raises `ProgramError`
+    for a program whose parts don't fit together.
     """
     with program.module.context, ir.Location.unknown():
-        return _summary(program, target, selects)
+        return _summary(program, target, selects, scalars or OuterScalars(program.module))
 
 
-def _summary(program: Program, target: Target | None, selects: Callable[[str], bool]) -> Summary:
-    reader = _Reader(program, target)
+def _summary(program: Program, target: Target | None, selects: Callable[[str], bool], scalars: OuterScalars) -> Summary:
+    reader = _Reader(program, target, scalars)
     launches = [launch for launch in program.launches if selects(launch.kernel.name)]
     launched = {launch.kernel.symbol for launch in program.launches}
     others = [k for symbol, k in program.kernels.items() if symbol not in launched and selects(k.name)]
@@ -68,8 +72,8 @@ def _columns(alike: list[LaunchSummary]) -> Iterator[tuple[DimensionSummary, ...
 class _Reader:
     """Reads each kernel once, whatever the number of its launches."""
 
-    def __init__(self, program: Program, target: Target | None) -> None:
-        self._scalars = OuterScalars(program.module)
+    def __init__(self, program: Program, target: Target | None, scalars: OuterScalars) -> None:
+        self._scalars = scalars
         self._cores = target.cores if target else 2
         self._advisor = Advisor(program, self._scalars, self._cores)
         self._kernels: dict[str, LaunchSummary] = {}

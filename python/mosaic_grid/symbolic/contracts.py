@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from mosaic_grid.symbolic.contract_syntax import parse
 from mosaic_grid.symbolic.expr import Expr
@@ -38,12 +38,28 @@ class ContradictionError(ValueError):
         return f"contracts {', '.join(texts[:-1])} and {texts[-1]} contradict each other"
 
 
-def contracts_of(texts: Iterable[str], ranges: Mapping[str, Range] | None = None) -> tuple[Contract, ...]:
-    """The contracts in the syntax of `contract_syntax`, which tells what `ranges` are.
+def split_contracts(text: str) -> tuple[str, ...]:
+    """The contracts in a list such as `n >= 1, n <= min(m, 64)`: a comma within parentheses or brackets is none."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(part.strip() for part in parts)
+
+
+def contracts_of(
+    texts: Iterable[str],
+    ranges: Mapping[str, Range] | None = None,
+    read: Callable[[str, Expr], Expr] = lambda text, condition: condition,
+) -> tuple[Contract, ...]:
+    """The contracts in the syntax of `contract_syntax`, which tells what `ranges` are; `read` may change a condition.
 
     Raises `ContractError` for one that can't be read, and `ContradictionError` where no values keep all.
     """
-    contracts = tuple(Contract(text, parse(text, ranges)) for text in texts)
+    contracts = tuple(Contract(text, read(text, parse(text, ranges))) for text in texts)
     if contracts:
         # isl is loaded only where there is something to decide
         from mosaic_grid.symbolic.proofs.conflicts import conflict_in

@@ -9,10 +9,10 @@ from mosaic_grid.symbolic.choice import comparison
 from mosaic_grid.symbolic.division import ceildiv
 from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.nodes import Param
+from mosaic_grid.symbolic.problem import Grid, Window
 from mosaic_grid.symbolic.proofs.affine import Space, unknowns_of
 from mosaic_grid.symbolic.proofs.decide import surely, without
 from mosaic_grid.symbolic.proofs.effort import MOST, UndecidedError, limited
-from mosaic_grid.symbolic.proofs.problem import Grid, Window
 from mosaic_grid.symbolic.proofs.races import span
 from mosaic_grid.symbolic.proofs.steps import Steps
 from mosaic_grid.symbolic.ranges import Range

@@ -19,9 +19,6 @@ from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witn
 # a witness of small numbers is looked for first: within these, then anywhere
 _SMALL = (2, 8, 64, 1024, 1 << 16, 1 << 31)
 
-# to tell what is sure from what is possible may take this part of the operations
-_SHARE = 6
-
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
@@ -49,11 +46,12 @@ def judge(steps: Steps, failures: Sequence[Failure], most: int = MOST) -> Verdic
         try:
             with limited(context, most):
                 bad = space.among(space.domain, failure.bad)
-                if bad.is_empty():
-                    continue
+            if bad.is_empty():
+                continue
             found = surely(names, space.prior, bad, hidden, most)
         except UndecidedError as error:
-            unknown = Unknown(str(error))
+            why = f"{steps.obstacle([failure.bad])}: {error}" if hidden.intersection(names) else str(error)
+            unknown = Unknown(why)
             continue
         if found is not None:
             return Refuted(witness_of(steps, found, failure.block))
@@ -78,27 +76,24 @@ def surely(
 ) -> Mapping[str, int] | None:
     """Values of what isn't hidden with which all points of `prior`, and there is one, are in `bad`, a part of it.
 
-    `names` are the unknowns that the coordinates are. Where something is hidden, what is too hard is None as well.
+    `names` are the unknowns that the coordinates are; those in `hidden` get no value. Raises `UndecidedError`.
     """
     unseen = [place for place, name in enumerate(names) if name in hidden]
     seen = [name for name in names if name not in hidden]
     context = prior.get_ctx()
     if not unseen or bad.is_empty():
         return None if bad.is_empty() else smallest(seen, bad, most)
-    try:
-        with limited(context, most // _SHARE):
-            possible = without(bad, unseen)
-        values = smallest(seen, possible, most // _SHARE)
-        with limited(context, most // _SHARE):
-            # mostly the first of them is as good as any
-            if fixed(prior, names, values).subtract(bad).is_empty():
-                return values
-            sure = possible.subtract(without(prior.subtract(bad), unseen))
-            if sure.is_empty():
-                return None
-        return smallest(seen, sure, most // _SHARE)
-    except UndecidedError:
-        return None
+    with limited(context, most):
+        possible = without(bad, unseen)
+    values = smallest(seen, possible, most)
+    with limited(context, most):
+        # mostly the first of them is as good as any
+        if fixed(prior, names, values).subtract(bad).is_empty():
+            return values
+        sure = possible.subtract(without(prior.subtract(bad), unseen))
+        if sure.is_empty():
+            return None
+    return smallest(seen, sure, most)
 
 
 def fixed(points: isl.Set, names: Sequence[str], values: Mapping[str, int]) -> isl.Set:
@@ -152,7 +147,7 @@ def witness_of(steps: Steps, values: Mapping[str, int], block: tuple[Expr, ...] 
     """The values by what they are: of the grid's points, or of inputs."""
     points = tuple((role, tuple(values[name] for name in names)) for role, names in steps.points.items())
     used = {name for names in steps.points.values() for name in names}
-    inputs = tuple((name, value) for name, value in values.items() if name not in used)
+    inputs = tuple((steps.label(name, values), value) for name, value in values.items() if name not in used)
     shown = None if block is None else tuple(_shown(steps, index, values) for index in block)
     return Witness(inputs, points, shown)
 

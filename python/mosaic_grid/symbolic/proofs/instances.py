@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator
 
-from mosaic_grid.symbolic.arith import constant, parameter
+from mosaic_grid.symbolic.arith import parameter
 from mosaic_grid.symbolic.choice import comparison, conjunction, disjunction, negation
 from mosaic_grid.symbolic.contracts import Contract
 from mosaic_grid.symbolic.expr import Expr
@@ -124,8 +124,3 @@ class Instances:
 def _tables_of(contract: Expr) -> set[str]:
     """The arrays of whose every element the contract speaks."""
     return {leaf.name for leaf in leaves_of(contract) if isinstance(leaf, Load) and not leaf.index}
-
-
-def at_least(expr: Expr, least: int) -> Expr:
-    """`expr >= least`."""
-    return comparison(">=", expr, constant(least))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from mosaic_grid.symbolic.arith import add, constant, mul, sub
 from mosaic_grid.symbolic.choice import comparison, conjunction
 from mosaic_grid.symbolic.expr import Expr
+from mosaic_grid.symbolic.problem import Grid, Window
 from mosaic_grid.symbolic.proofs.decide import Failure, judge
 from mosaic_grid.symbolic.proofs.effort import MOST
-from mosaic_grid.symbolic.proofs.problem import Grid, Window
 from mosaic_grid.symbolic.proofs.steps import Steps
 from mosaic_grid.symbolic.verdict import Verdict
 

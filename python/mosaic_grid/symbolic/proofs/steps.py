@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mosaic_grid.symbolic.arith import parameter
 from mosaic_grid.symbolic.choice import comparison
+from mosaic_grid.symbolic.evaluate import value_of
 from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.facts import leaves_of
 from mosaic_grid.symbolic.nodes import Const, Load, Param
-from mosaic_grid.symbolic.proofs.instances import EVERYWHERE, Instances
-from mosaic_grid.symbolic.proofs.problem import Grid, Window
+from mosaic_grid.symbolic.problem import Grid, Window
+from mosaic_grid.symbolic.proofs.instances import EVERYWHERE, Application, Instances
 from mosaic_grid.symbolic.ranges import Range
 from mosaic_grid.symbolic.substitute import substitute
 
@@ -73,7 +74,20 @@ class Steps:
 
     def hidden(self) -> frozenset[str]:
         """The names of the unknowns of which not every value need occur."""
-        return self.grid.opaque | self._instances.applications.keys() | self._instances.places
+        applied = {name for name, each in self._instances.applications.items() if not self._is_input(each)}
+        return self.grid.opaque | applied | self._instances.places
+
+    def _is_input(self, application: Application) -> bool:
+        """Whether it is an element of an array that may hold anything."""
+        return isinstance(application.written, Load) and application.written.name in self.grid.arrays
+
+    def label(self, name: str, values: Mapping[str, int]) -> str:
+        """What a person calls an unknown where the unknowns have these values: `lengths[7]` for an element."""
+        application = self._instances.applications.get(name)
+        if application is None or not self._is_input(application):
+            return name
+        known = [value_of(arg, {leaf: values[leaf.text] for leaf in leaves_of(arg)}) for arg in application.args]
+        return f"{application.function[1]}[{', '.join(map(str, known))}]"
 
     def varying(self) -> frozenset[str]:
         """The hidden unknowns that may differ from step to step, as a load at a grid index."""

@@ -1,4 +1,4 @@
-"""What contracts say of an expression of inputs: whether a truth always holds, and all the values there are."""
+"""What contracts say of inputs: all the values that there are."""
 
 from __future__ import annotations
 
@@ -6,28 +6,17 @@ from collections.abc import Iterable, Mapping
 
 import islpy as isl
 
-from mosaic_grid.symbolic.arith import constant, parameter
-from mosaic_grid.symbolic.choice import comparison, negation
+from mosaic_grid.symbolic.arith import load, parameter
 from mosaic_grid.symbolic.contracts import Contract
 from mosaic_grid.symbolic.expr import Expr
-from mosaic_grid.symbolic.proofs.affine import unknowns_of
-from mosaic_grid.symbolic.proofs.decide import Failure, judge, space_of, without
+from mosaic_grid.symbolic.facts import leaves_of
+from mosaic_grid.symbolic.nodes import Load, Param
+from mosaic_grid.symbolic.problem import Grid
+from mosaic_grid.symbolic.proofs.decide import space_of, without
 from mosaic_grid.symbolic.proofs.effort import MOST, UndecidedError, limited
-from mosaic_grid.symbolic.proofs.problem import Grid
 from mosaic_grid.symbolic.proofs.steps import Steps
 from mosaic_grid.symbolic.ranges import Range
-from mosaic_grid.symbolic.verdict import Unknown, Verdict
-
-
-def always(truth: Expr, contracts: Iterable[Contract] = (), opaque: Iterable[str] = (), most: int = MOST) -> Verdict:
-    """Whether a truth value is 1 for all inputs that keep the contracts; `opaque` as in `Grid`."""
-    steps = Steps(Grid((), contracts=tuple(contracts), opaque=frozenset(opaque)))
-    return judge(steps, [Failure(negation(steps.at(truth, "")))], most)
-
-
-def is_constant(expr: Expr, value: int, contracts: Iterable[Contract] = (), opaque: Iterable[str] = ()) -> Verdict:
-    """Whether an expression has this one value for all inputs that keep the contracts."""
-    return always(comparison("==", expr, constant(value)), contracts, opaque)
+from mosaic_grid.symbolic.verdict import Unknown
 
 
 def extent(expr: Expr, contracts: Iterable[Contract] = (), most: int = MOST) -> Range | Unknown:
@@ -52,29 +41,34 @@ def extent(expr: Expr, contracts: Iterable[Contract] = (), most: int = MOST) -> 
 def narrowed(contracts: Iterable[Contract], most: int = MOST) -> Mapping[str, Expr]:
     """The inputs that the contracts speak of, each with the range and the divisor that all of them together leave it.
 
-    One that is too hard to narrow is left out, as is all if the contracts contradict each other.
+    Of an array it is any element, a load without an index, which has no divisor. One that is too hard to narrow is left
+    out, as is all if the contracts contradict each other.
     """
     kept = tuple(contracts)
+    leaves = dict.fromkeys(leaf for contract in kept for leaf in leaves_of(contract.condition))
     steps = Steps(Grid((), contracts=kept))
+    elements = {steps.at(leaf, "any"): leaf for leaf in leaves if isinstance(leaf, Load) and not leaf.index}
     context = isl.Context()
     known: dict[str, Expr] = {}
     try:
         with limited(context, most):
-            space = space_of(context, steps, ())
+            space = space_of(context, steps, elements)
     except UndecidedError:
         return known
-    for p in unknowns_of(contract.condition for contract in kept):
-        if p.name not in space.places:
+    for p in [*(leaf for leaf in leaves if isinstance(leaf, Param)), *elements]:
+        if p.text not in space.places:
             continue
         try:
             with limited(context, most):
                 values = space.extremes(p, space.domain)
-                others = [place for name, place in space.places.items() if name != p.name]
+                others = [place for name, place in space.places.items() if name != p.text]
                 step, first = _progression(without(space.domain, others)) if values is not None else (1, 0)
         except UndecidedError:
             continue
-        if values is not None:
-            known[p.name] = parameter(p.name, values, divisor=step if step and first % step == 0 else 1)
+        if values is not None and p in elements:
+            known[elements[p].name] = load(elements[p].name, (), values)
+        elif values is not None:
+            known[p.text] = parameter(p.text, values, divisor=step if step and first % step == 0 else 1)
     return known
 
 

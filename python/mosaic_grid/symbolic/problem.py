@@ -16,7 +16,8 @@ class Grid:
 
     In index maps the grid's indices are the parameters named `indices`, by default `d0`, `d1`, ...; every other one is
     an input, the same at every step. A parameter in `opaque` is no input but computed from some: not all of its values
-    need occur, so that a claim is refuted only where it fails for all of them. The same holds of loads and of products.
+    need occur, so that a claim is refuted only where it fails for all of them. The same holds of products, and of loads
+    but from the arrays `arrays`, which are inputs: they hold whatever the contracts allow.
     `at_steps` are truth values that are 1 at every step, as `n0 == ceildiv(n, 128)` for what an index map calls `n0`.
     """
 
@@ -24,6 +25,7 @@ class Grid:
     semantics: tuple[str, ...] = ()
     contracts: tuple[Contract, ...] = ()
     opaque: frozenset[str] = frozenset()
+    arrays: frozenset[str] = frozenset()
     at_steps: tuple[Expr, ...] = ()
     indices: tuple[str, ...] = ()
 

@@ -1,0 +1,1 @@
+"""A loop that launches a kernel for one element of a batch after the other, as one launch."""

@@ -1,0 +1,59 @@
+"""A claim about a launch that is refuted: whenever the kernel runs, or with certain inputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.geometry import Geometry
+from mosaic_grid.diagnostics import Severity
+from mosaic_grid.legality.sharing import listed
+from mosaic_grid.symbolic.problem import Grid
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What fails: whenever the kernel runs if `always`, else with the witness's values."""
+
+    witness: sym.Witness
+    always: bool
+
+    @property
+    def severity(self) -> Severity:
+        """An error is what happens in any case."""
+        return Severity.ERROR if self.always else Severity.WARNING
+
+    @property
+    def where(self) -> str:
+        """`with n = 9 `, before what happens then."""
+        values = " and ".join(f"{name} = {value}" for name, value in self.witness.values)
+        return f"with {values} " if values and not self.always else ""
+
+    @property
+    def otherwise(self) -> str:
+        """What there is to do besides a change of the kernel, after that."""
+        return "" if self.always else "; or promise what the inputs can be, with --contracts"
+
+    @property
+    def block(self) -> str:
+        """The block that it is about."""
+        return listed(self.witness.block or ())
+
+
+EFFORT = 6_000
+"""How many of isl's operations a part of a question may take: there are many kernels, and most questions are easy."""
+
+
+def ask(geometry: Geometry, question: Callable[[Grid], sym.Verdict]) -> Finding | sym.Unknown | None:
+    """What fails, whatever the inputs are or else with some; None where nothing does."""
+    verdict = question(geometry.whatever_the_inputs)
+    always = isinstance(verdict, sym.Refuted)
+    if isinstance(verdict, sym.Unknown) and geometry.has_inputs:
+        verdict = question(geometry.grid)
+    match verdict:
+        case sym.Refuted(witness):
+            return Finding(witness, always)
+        case sym.Unknown():
+            return verdict
+    return None

@@ -1,0 +1,90 @@
+"""What each value of `jax_mosaic_grid` does to a program in its unpacked form."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from pathlib import Path
+
+from jaxlib.mlir import ir
+
+from mosaic_grid.diagnostics import Diagnostic, Severity
+from mosaic_grid.errors import UserError
+from mosaic_grid.grid import Dimension, Semantics
+from mosaic_grid.jax_hook import options
+from mosaic_grid.jax_hook.promises import contracts_about
+from mosaic_grid.packed import is_packed
+from mosaic_grid.passes import PASSES
+from mosaic_grid.passes.check_grid import CheckGrid
+from mosaic_grid.passes.partition_cores import PartitionCores
+from mosaic_grid.passes.resolve_grid import ResolveGrid
+from mosaic_grid.pipeline import Pipeline, parse_pipeline, run_pipeline
+from mosaic_grid.program import Program
+from mosaic_grid.session import Session
+from mosaic_grid.targets import Target
+from mosaic_grid.unpack import unpack
+
+_REWRITTEN_AWAY = frozenset({"idle-cores", "dynamic-core-parallel", "core-parallel-exceeds-cores"})
+"""What `partition-cores` exists to remedy: it is looked for in what comes out, everything else in what goes in."""
+
+_REPRODUCERS = Path(tempfile.gettempdir())
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What the passes said, and whether they may have changed the program."""
+
+    said: list[Diagnostic]
+    changed: bool
+
+
+def run_passes(program: ir.Operation, mode: str, target: Target | None) -> Outcome:
+    """Runs what `mode`, which isn't `off`, asks for on an unpacked program, in place.
+
+    `check` and `on` report errors as they report all else. In a pipeline that the user has written, one that a pass
+    reports is raised as a `UserError`. Whatever fails in a pass leaves as it does from `run_pipeline`.
+    """
+    if mode == options.CHECK:
+        return Outcome(_run((CheckGrid(),), program, target), changed=False)
+    if mode == options.ON:
+        return _rewritten(program, target)
+    session = Session(target, contracts=contracts_about(program))
+    run_pipeline(parse_pipeline(mode, PASSES), program, session, reproducers=_REPRODUCERS)
+    if is_packed(program):
+        unpack(program)
+    for each in session.diagnostics:
+        if each.severity is Severity.ERROR:
+            raise UserError(each.message, each.place, [note.message for note in each.notes])
+    return Outcome(session.diagnostics, changed=True)
+
+
+def _rewritten(program: ir.Operation, target: Target | None) -> Outcome:
+    said, before = _run((CheckGrid(),), program, target), _grids(program)
+    if not any(_is_open(dimension) for _, grid in before for dimension in grid):
+        return Outcome(said, changed=False)
+    # without knowing the chip nothing can be said of its cores: a kernel that is shared needs as many as it says
+    share = (PartitionCores(),) if target is not None else ()
+    more = _run((ResolveGrid(), *share), program, target)
+    if _grids(program) == before:
+        return Outcome(said + more, changed=False)
+    kept = [each for each in said if each.name not in _REWRITTEN_AWAY]
+    left = [each for each in _run((CheckGrid(),), program, target) if each.name in _REWRITTEN_AWAY]
+    return Outcome(kept + more + left, changed=True)
+
+
+def _is_open(dimension: Dimension) -> bool:
+    """Whether there may be something to resolve or to share: the compiler does the rest by itself."""
+    return dimension.bound is None or dimension.semantics is Semantics.CORE_PARALLEL
+
+
+def _grids(program: ir.Operation) -> list[tuple[str, tuple[Dimension, ...]]]:
+    """Of each launch: whatever resolves or shares a grid changes it."""
+    return [(launch.kernel.symbol, launch.kernel.grid) for launch in Program(program).launches]
+
+
+def _run(
+    passes: tuple[CheckGrid | ResolveGrid | PartitionCores, ...], program: ir.Operation, target: Target | None
+) -> list[Diagnostic]:
+    session = Session(target, contracts=contracts_about(program))
+    run_pipeline(Pipeline(passes), program, session, reproducers=_REPRODUCERS)
+    return session.diagnostics

@@ -1,0 +1,97 @@
+"""Which variants `keep=profitable` keeps: by measured schedules, and by what folds away where there is no compiler."""
+
+from __future__ import annotations
+
+import dynamic_programs
+import pytest
+from jaxlib.mlir import ir
+from specialize_checks import specialized
+
+from mosaic_grid.context import create_context
+from mosaic_grid.libtpu import libtpu_available
+from mosaic_grid.passes.specialize_grid import SpecializeGrid
+from mosaic_grid.program import Program
+from mosaic_grid.targets import parse_target
+from mosaic_grid.unpack import unpack
+from mosaic_grid.variants import profit
+from mosaic_grid.variants.measure import Measured, measure
+from mosaic_grid.variants.plan import Steps, Variant
+from mosaic_grid.variants.profit import Thresholds, judged_by_schedule
+
+CONTEXT = create_context()
+ORIGINAL = Measured(100, 1, 1000, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("variant", "kept", "words"),
+    [
+        (Measured(98, 1, 1000, 2.0), True, "2.0% better"),
+        (Measured(99, 1, 1000, 2.0), False, "1.0% better, it takes 2%"),
+        (Measured(110, 2, 1000, 2.0), True, "45.0% better"),
+        (Measured(110, 1, 1000, 2.0), False, "10.0% worse, it takes 2%"),
+        (Measured(None, 1, 1000, 2.0), False, "the compiler doesn't say what it gains"),
+        (Measured(None, None, None, 2.0, "too large"), False, "it doesn't compile: too large"),
+    ],
+)
+def test_a_variant_is_kept_for_its_schedule(variant: Measured, kept: bool, words: str) -> None:
+    """What counts is the schedule divided by the cores; what isn't known is no gain."""
+    (verdict,) = judged_by_schedule(ORIGINAL, [variant], Thresholds(2))
+    assert (verdict.kept, verdict.reason) == (kept, words)
+
+
+def test_no_gain_is_not_kept_where_it_is_a_loss() -> None:
+    """A least gain of nothing keeps what is as good, and nothing that is worse."""
+    same, worse = judged_by_schedule(ORIGINAL, [Measured(100, 1, 1, 1.0), Measured(101, 1, 1, 1.0)], Thresholds(0))
+    assert same.kept
+    assert not worse.kept
+
+
+def test_budgets_go_to_the_best() -> None:
+    """The variants that gain most come first, and one that doesn't fit leaves room for a smaller one."""
+    variants = [Measured(90, 1, 600, 1.0), Measured(50, 1, 700, 1.0), Measured(95, 1, 200, 1.0)]
+    verdicts = judged_by_schedule(ORIGINAL, variants, Thresholds(2, code_bytes=1000))
+    assert [verdict.kept for verdict in verdicts] == [False, True, True]
+    assert verdicts[0].reason == "with it there are 1300 bytes of code, beyond the budget"
+    verdicts = judged_by_schedule(ORIGINAL, variants, Thresholds(2, seconds=2))
+    assert [verdict.kept for verdict in verdicts] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("target", "kept"), [("v5p", {"kernel_d0_2_d2_1", "kernel_d0_2_d2_3"}), ("v5e", {"kernel_d0_2_d2_1"})]
+)
+def test_without_a_compiler_folds_decide(target: str, kept: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variant is kept that gains a core, or in which a branch is decided: both guards of a sum of one step are."""
+    monkeypatch.setattr(profit, "libtpu_available", lambda: False)
+    text, _ = dynamic_programs.programs()["matmul"]
+    with CONTEXT, ir.Location.unknown():
+        program = specialized(text, SpecializeGrid(values=("0=2", "2=1", "3"), keep="profitable"), target)
+        assert set(program.grids) - {"kernel"} == kept
+        (remark,) = program.diagnostics
+        assert remark.name == "variants-kept"
+        assert len(remark.notes) == 2
+    # and a launch that keeps none stays as it was
+    with CONTEXT, ir.Location.unknown():
+        program = specialized(text, SpecializeGrid(values=("2=3",), keep="profitable"), target)
+        assert str(program.after) == str(program.before)
+
+
+@pytest.mark.libtpu
+@pytest.mark.skipif(not libtpu_available(), reason="there is no libtpu")
+def test_the_compiler_measures() -> None:
+    """Each variant is compiled by itself: the static one runs on both cores, and one that can't be is told why."""
+    text, _ = dynamic_programs.programs()["scale_in_place"]
+    with CONTEXT, ir.Location.unknown():
+        module = ir.Operation.parse(text).operation
+        unpack(module)
+        before = str(module)
+        (launch,) = Program(module).launches
+        variants = [None, Variant((Steps(0, 4, 4),)), Variant((Steps(0, 2**29, 2**29),))]
+        original, static, huge = measure(launch, variants, parse_target("v5p"))
+        assert str(module) == before
+    assert (original.cores, static.cores) == (1, 2)
+    assert original.bundles
+    assert static.bundles
+    assert static.bundles < 1.5 * original.bundles
+    assert static.code_bytes
+    assert not static.error
+    assert huge.error or huge.bundles
