@@ -127,7 +127,7 @@ def test_random_kernels(data: st.DataObject, seed: int | None) -> None:
 
 
 @pytest.mark.full
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_many_random_kernels(data: st.DataObject) -> None:
     """The same with many more."""

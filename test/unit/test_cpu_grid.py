@@ -63,7 +63,7 @@ def test_cores_that_take_turns(data: st.DataObject, seed: int) -> None:
 
 
 @pytest.mark.full
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(data=st.data())
 def test_many_random_kernels(data: st.DataObject) -> None:
     """The same with many more."""

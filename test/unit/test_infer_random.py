@@ -74,7 +74,7 @@ def test_marked_dimensions_run_in_any_order(sample: Sample, data: st.DataObject,
 
 
 @pytest.mark.full
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(sample=samples(), data=st.data(), seed=st.integers(0, 2**20))
 def test_many_marked_dimensions(sample: Sample, data: st.DataObject, seed: int) -> None:
     """The same with many more."""

@@ -101,7 +101,7 @@ def test_random_grids_keep_their_meaning(data: st.DataObject, cores: int, strate
 
 @pytest.mark.full
 @pytest.mark.usefixtures("trusting")
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(data=st.data(), cores=st.sampled_from((2, 3, 4, 8)), strategy=st.sampled_from(STRATEGIES), seed=st.integers(0))
 def test_many_random_grids(data: st.DataObject, cores: int, strategy: Strategy, seed: int) -> None:
     """The same with many more."""

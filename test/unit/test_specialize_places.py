@@ -186,7 +186,7 @@ def test_random_kernels_keep_their_meaning(data: st.DataObject) -> None:
 
 
 @pytest.mark.full
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_many_random_kernels(data: st.DataObject) -> None:
     """The same with many more."""
