@@ -7,6 +7,7 @@ to be proved of an expression, it is computed for every iteration.
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,6 +21,9 @@ type Numbers = tuple[int, ...]
 
 _DEPTH = 64
 """No index is computed in so many steps; what is deeper isn't followed."""
+
+_LONGEST = 16
+"""No array has more dimensions to be indexed by."""
 
 _BINARY: dict[str, Callable[[int, int], int]] = {
     "stablehlo.add": operator.add,
@@ -73,27 +77,32 @@ class Iterations:
             place = Place(results[number], (*place.calls, op))
         return place
 
-    def numbers(self, place: Place, depth: int = _DEPTH) -> Numbers | None:
-        """An integer scalar in every iteration; `None` where something isn't followed."""
+    def numbers(self, place: Place, depth: int = _DEPTH) -> tuple[Numbers, ...] | None:
+        """The entries of an integer scalar, or of a tensor of one dimension, each in every iteration.
+
+        `None` where something isn't followed.
+        """
         place = self.source(place)
-        kind = scalar_type(ir.ShapedType(place.value.type).element_type)
-        if kind is None or not depth:
+        tensor = ir.RankedTensorType(place.value.type)
+        kind = scalar_type(tensor.element_type)
+        if kind is None or not depth or tensor.rank > 1 or (size := math.prod(tensor.shape)) > _LONGEST:
             return None
         if isinstance(place.value, ir.BlockArgument):
             counter = self.counters.get(place.value.arg_number) if place.value.owner == self.body else None
-            return None if counter is None else tuple(counter[0] + counter[1] * k for k in range(self.count))
+            return None if counter is None else (tuple(counter[0] + counter[1] * k for k in range(self.count)),)
         op, _ = defining(place.value)
-        constant = constant_of(place.value)
-        if constant is not None:
-            return (constant,) * self.count
-        values: list[Numbers] = []
+        if op.name == "stablehlo.constant":
+            elements = op.attributes["value"]
+            integers = entries_of(elements) if isinstance(elements, ir.DenseIntElementsAttr) else []
+            return tuple((integer,) * self.count for integer in integers) if len(integers) == size else None
+        parts: list[tuple[Numbers, ...]] = []
         for part in op.operands:
             numbers = self.numbers(Place(part, place.calls), depth - 1)
             if numbers is None:
                 return None
-            values.append(numbers)
-        computed = _compute(op, values)
-        fits = computed is not None and all(kind.range.lo <= number <= kind.range.hi for number in computed)
+            parts.append(numbers)
+        computed = _compute(op, parts, size)
+        fits = computed is not None and all(kind.range.lo <= n <= kind.range.hi for each in computed for n in each)
         return computed if fits else None
 
     def _results(self, op: ir.Operation) -> Sequence[Value] | None:
@@ -113,6 +122,11 @@ def constant_of(value: Value) -> int | None:
     return int(elements[0]) if len(elements) == 1 or elements.is_splat else None
 
 
+def entries_of(elements: ir.DenseIntElementsAttr) -> list[int]:
+    """The integers of an attribute, in order."""
+    return [int(elements[k]) for k in range(len(elements))]
+
+
 def counter_of(body: ir.Block, number: int) -> int | None:
     """By how much the body adds to what it carries as its argument `number`; `None` where it does something else."""
     argument: Argument = body.arguments[number]
@@ -125,16 +139,29 @@ def counter_of(body: ir.Block, number: int) -> int | None:
     return constant_of(other if one == argument else one)
 
 
-def _compute(op: ir.Operation, values: Sequence[Numbers]) -> Numbers | None:
+def _compute(op: ir.Operation, parts: Sequence[tuple[Numbers, ...]], size: int) -> tuple[Numbers, ...] | None:
+    """The entries of an operation's result, of which there are `size`, from those of its operands."""
+    if op.name == "stablehlo.concatenate":
+        return tuple(numbers for part in parts for numbers in part)
+    if op.name == "stablehlo.broadcast_in_dim":
+        return parts[0] * size if len(parts[0]) == 1 else None
+    if any(len(part) != size for part in parts):
+        return None
+    entries = [_computed(op, values) for values in zip(*parts, strict=True)]
+    return tuple(numbers for numbers in entries if numbers is not None) if None not in entries else None
+
+
+def _computed(op: ir.Operation, values: Sequence[Numbers]) -> Numbers | None:
+    """One entry in every iteration."""
     if op.name in _SAME and len(values) == 1:
         return values[0]
     if op.name in _BINARY:
         return tuple(map(_BINARY[op.name], *values))
     if op.name == "stablehlo.select":
         return tuple(then if condition else other for condition, then, other in zip(*values, strict=True))
-    if op.name == "stablehlo.compare":
-        return _compared(op, values)
-    return None
+    if op.name == "stablehlo.clamp":
+        return tuple(min(max(number, low), high) for low, number, high in zip(*values, strict=True))
+    return _compared(op, values) if op.name == "stablehlo.compare" else None
 
 
 def _compared(op: ir.Operation, values: Sequence[Numbers]) -> Numbers:

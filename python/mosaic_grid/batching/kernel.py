@@ -19,6 +19,7 @@ from mosaic_grid.ir_types import Value
 from mosaic_grid.kernel_edit import drop_arguments, insert_argument, iteration_bounds, set_grid
 from mosaic_grid.partition import kernel_scalars as scalars
 from mosaic_grid.program import Kernel, Window
+from mosaic_grid.unpack import unique_symbol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Form:
     The first `fused` dimensions of the grid are counted together with it; none means that the batch is a dimension of
     its own. `asked` are the dimensions whose bounds the kernel asks for. A table has the element of each of `steps`
     steps, where that isn't 0: there are no more then.
+
+    An array of one dimension stays one, with the elements behind each other, since the compiler lays out the last two
+    dimensions in tiles: `rows` has these windows, and how many of its blocks an element has, 1 if it is handed over
+    whole.
     """
 
     size: int
@@ -35,6 +40,7 @@ class Form:
     prefetch: frozenset[int]
     windows: frozenset[int]
     asked: frozenset[int]
+    rows: tuple[tuple[int, int], ...] = ()
     steps: int = 0
     parallel: bool = False
 
@@ -51,13 +57,19 @@ class Form:
         return Table(self.size, self.steps, tuple(axis for axis in needed if grid[axis].bound is None))
 
 
+def batched_shape(size: int, shape: Sequence[int]) -> list[int]:
+    """The shape of the arrays of `size` elements that have this shape."""
+    return [size * shape[0]] if len(shape) == 1 else [size, *shape]
+
+
 def batch_kernel(module: ir.Operation, form: Form) -> None:
     """Rewrites a kernel module in place. The caller has made sure that it can be; nothing is checked here."""
     kernel = Kernel(module)
     body, grid, prefetch, windows = kernel.body, kernel.grid, kernel.prefetch_count, kernel.windows
     table = form.table(grid)
     maps = _own_maps(kernel, form)
-    batched = {maps[number] for number in form.windows if number in maps}
+    rows = dict(form.rows)
+    batched = {maps[number]: rows.get(number, 0) for number in form.windows if number in maps}
     whole = [len(grid) + prefetch + number for number in form.windows if number not in maps]
     _write_windows(body, windows, maps, form, len(form.grid(grid)))
     functions = Kernel(module).functions
@@ -65,7 +77,7 @@ def batch_kernel(module: ir.Operation, form: Form) -> None:
         function = functions[symbol]
         element = _rewrite_function(function, form, grid, prefetch, table, ())
         if symbol in batched:
-            _return_too(function, element)
+            _return_element(function, element, batched[symbol])
     _rewrite_function(body, form, grid, prefetch, table, whole)
     set_grid(body, form.grid(grid))
     if table is not None:
@@ -73,21 +85,25 @@ def batch_kernel(module: ir.Operation, form: Form) -> None:
 
 
 def _own_maps(kernel: Kernel, form: Form) -> dict[int, str]:
-    """The index map of each window that has one; a map that only some of its windows are batched with is doubled."""
-    maps = {number: window.transform for number, window in enumerate(kernel.windows) if window.transform is not None}
-    taken = set(kernel.functions)
-    shared = {symbol for number, symbol in maps.items() if number not in form.windows}
-    doubled: dict[str, str] = {}
-    for number in sorted(form.windows & set(maps)):
-        symbol = maps[number]
-        if symbol in shared and symbol not in doubled:
+    """The index map of each window that has one; a map whose windows get the batch in different ways is doubled."""
+    rows, taken = dict(form.rows), set(kernel.functions)
+    made: dict[tuple[str, int | None], str] = {}
+    maps: dict[int, str] = {}
+    for number, window in enumerate(kernel.windows):
+        symbol = window.transform
+        if symbol is None:
+            continue
+        way = (symbol, rows.get(number, 0) if number in form.windows else None)
+        if way not in made and all(name != symbol for name in made.values()):
+            made[way] = symbol
+        elif way not in made:
             function = kernel.functions[symbol]
             clone = function.clone(ip=ir.InsertionPoint(function)).operation
-            doubled[symbol] = next(name for k in range(len(taken) + 1) if (name := f"{symbol}_batched{k}") not in taken)
-            clone.attributes["sym_name"] = ir.StringAttr.get(doubled[symbol])
             clone.move_after(function)
-            taken.add(doubled[symbol])
-        maps[number] = doubled.get(symbol, symbol)
+            made[way] = unique_symbol(f"{symbol}_batched", taken)
+            taken.add(made[way])
+            clone.attributes["sym_name"] = ir.StringAttr.get(made[way])
+        maps[number] = made[way]
     return maps
 
 
@@ -101,13 +117,13 @@ def _write_windows(body: ir.Operation, windows: list[Window], maps: dict[int, st
         if window.affine_map is not None:
             constant = ir.AffineMap.get(rank, 0, list(window.affine_map.results))
             entries["transform_indices"] = ir.AffineMapAttr.get(constant)
-        if number in maps and number in form.windows:
+        if number in maps:
             entries["transform_indices"] = ir.FlatSymbolRefAttr.get(maps[number])
+        if number in maps and number in form.windows and number not in dict(form.rows):
             entries["window_bounds"] = ir.DenseI64ArrayAttr.get([1, *(window.shape or ())])
             if window.kind is not None:
                 # `#tpu.element_window<[low], [high]>`: no padding before or behind an element of the batch
-                padded = str(window.kind).replace("[", "[0, ").replace("[0, ]", "[0]")
-                entries["window_kind"] = ir.Attribute.parse(padded)
+                entries["window_kind"] = ir.Attribute.parse(str(window.kind).replace("[", "[0, "))
         written.append(ir.DictAttr.get(entries))
     body.attributes["window_params"] = ir.ArrayAttr.get(written)
 
@@ -155,18 +171,24 @@ def _rewrite_function(
     return element
 
 
-def _return_too(index_map: ir.Operation, element: Value) -> None:
-    """Makes an index map give the element in front of what it gives."""
+def _return_element(index_map: ir.Operation, element: Value, blocks: int) -> None:
+    """Makes an index map give the element in front of what it gives; or the block of an array of one dimension, of
+    which an element has `blocks`, where that isn't 0.
+    """
     end = index_map.regions[0].blocks[0].operations[-1].operation
+    results: list[Value] = [element, *end.operands]
+    with end.location, ir.InsertionPoint(end):
+        if blocks:
+            results = [scalars.add(scalars.multiply(element, scalars.constant(blocks)), end.operands[0])]
+        ir.Operation.create("func.return", operands=results)
+    end.erase()
     kind = ir.FunctionType(ir.TypeAttr(index_map.attributes["function_type"]).value)
-    batched = ir.FunctionType.get(list(kind.inputs), [element.type, *kind.results])
+    batched = ir.FunctionType.get(list(kind.inputs), [each.type for each in results])
     index_map.attributes["function_type"] = ir.TypeAttr.get(batched)
     if "res_attrs" in index_map.attributes:
         given = list(ir.ArrayAttr(index_map.attributes["res_attrs"]))
-        index_map.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({}), *given])
-    operands = [element, *end.operands]
-    ir.Operation.create("func.return", operands=operands, loc=end.location, ip=ir.InsertionPoint(end))
-    end.erase()
+        new = [ir.DictAttr.get({})] * (len(results) - len(given))
+        index_map.attributes["res_attrs"] = ir.ArrayAttr.get([*new, *given])
 
 
 def _batch_table(function: ir.Operation, number: int, size: int, element: Value) -> None:
@@ -200,15 +222,18 @@ def _slice_whole(function: ir.Operation, number: int, size: int, element: Value)
     block = function.regions[0].blocks[0]
     one = ir.MemRefType(block.arguments[number].type)
     shape, space = list(one.shape), one.memory_space
-    every = ir.MemRefType.get([size, *shape], one.element_type, memory_space=space)
+    every = ir.MemRefType.get(batched_shape(size, shape), one.element_type, memory_space=space)
     array = insert_argument(function, number, every, block.arguments[number].location)
-    segments = ir.DenseI32ArrayAttr.get([1, 1 + len(shape), 0])
-    part = ir.Operation.create(
+    flat = len(shape) == 1
+    first = scalars.multiply(element, scalars.constant(shape[0])) if flat else element
+    rest = [] if flat else [scalars.constant(0) for _ in shape]
+    part: Value = ir.Operation.create(
         "tpu.memref_slice",
-        results=[ir.MemRefType.get([1, *shape], one.element_type, memory_space=space)],
-        operands=[array, element, *(scalars.constant(0) for _ in shape)],
-        attributes={"operandSegmentSizes": segments},
-    )
-    squeezed = ir.Operation.create("tpu.memref_squeeze", results=[one], operands=[part.result])
-    block.arguments[number + 1].replace_all_uses_with(squeezed.result)
+        results=[one if flat else ir.MemRefType.get([1, *shape], one.element_type, memory_space=space)],
+        operands=[array, first, *rest],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1 + len(rest), 0])},
+    ).result
+    if not flat:
+        part = ir.Operation.create("tpu.memref_squeeze", results=[one], operands=[part]).result
+    block.arguments[number + 1].replace_all_uses_with(part)
     drop_arguments(function, number + 1, 1)

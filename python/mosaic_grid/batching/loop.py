@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from jaxlib.mlir import ir
 
 from mosaic_grid.batching.iterations import Iterations, Place, constant_of, counter_of
+from mosaic_grid.batching.pieces import READS, UPDATES, axis_read, axis_updated, update_of
 from mosaic_grid.dataflow.control import Function, defining, operand
 from mosaic_grid.ir_types import Value
 from mosaic_grid.objections import Objection
@@ -20,14 +21,11 @@ from mosaic_grid.program import CUSTOM_CALLS, Launch
 NAME = "not-batched"
 _WHILE = "stablehlo.while"
 # what may stand in the loop, or in a function that it calls, besides the launch: it computes values and does no more
-PURE = frozenset(
-    f"stablehlo.{name}"
-    for name in """
-        abs add and broadcast_in_dim clamp compare concatenate constant convert divide dynamic_slice
-        dynamic_update_slice floor gather iota maximum minimum multiply negate not optimization_barrier or pad
-        remainder reshape return select sign slice subtract transpose
-    """.split()
-)
+_NAMES = """
+    abs add and broadcast_in_dim clamp compare concatenate constant convert divide floor iota maximum minimum multiply
+    negate not optimization_barrier or pad remainder reshape return select sign slice subtract transpose
+"""
+PURE = frozenset(f"stablehlo.{name}" for name in _NAMES.split()) | READS | UPDATES
 _CALLS = frozenset({"func.call", "func.return"})
 
 
@@ -53,7 +51,8 @@ type Operand = Batched | Shared
 class Loop:
     """A loop over a batch of `size` elements: `outputs` has the result of the loop that collects each of the launch's.
 
-    `rest` are the loop's other results: what it passes on, or the last values of counters.
+    `axes` are the axes along which they do. `rest` are the loop's other results: what it passes on, or the last values
+    of counters.
     """
 
     op: ir.Operation
@@ -61,10 +60,11 @@ class Loop:
     size: int
     operands: tuple[Operand, ...]
     outputs: tuple[int, ...]
+    axes: tuple[int, ...]
     rest: Mapping[int, Value | int]
 
 
-class _Refusal(Exception):
+class _RefusalError(Exception):
     """Why a loop isn't one over a batch."""
 
     def __init__(self, reason: str, op: ir.Operation) -> None:
@@ -86,7 +86,7 @@ def recognize(launch: Launch, functions: Mapping[str, Function]) -> Loop | Objec
     """The loop around a launch, or why it isn't one over a batch. Nothing is changed. The launch is in a loop."""
     try:
         return _recognized(launch, functions)
-    except _Refusal as refusal:
+    except _RefusalError as refusal:
         return refusal.objection
 
 
@@ -95,7 +95,7 @@ def _recognized(launch: Launch, functions: Mapping[str, Function]) -> Loop:
     assert loop is not None, "the launch is in no loop"
     body = loop.regions[1].blocks[0]
     if launch.op.block != body:
-        raise _Refusal("in the loop the launch depends on a condition", launch.op)
+        raise _RefusalError("in the loop the launch depends on a condition", launch.op)
     _check_pure(body, launch.op, functions)
     carried = range(len(list(body.arguments)))
     yielded = list(body.operations[-1].operation.operands)
@@ -109,16 +109,17 @@ def _recognized(launch: Launch, functions: Mapping[str, Function]) -> Loop:
     }
     iterations = Iterations(body, _trips(loop, counters, unchanged), counters, functions)
     seen = _Seen(loop, iterations, unchanged)
-    outputs = seen.outputs(launch.op, [k for k in carried if k not in unchanged and k not in counters])
+    collected = seen.outputs(launch.op, [k for k in carried if k not in unchanged and k not in counters])
     operands = tuple(seen.operand(launch.op, number) for number in range(len(launch.op.operands)))
     if not any(isinstance(each, Batched) for each in operands):
-        raise _Refusal("each iteration of the loop launches the kernel with the same operands", launch.op)
+        raise _RefusalError("each iteration of the loop launches the kernel with the same operands", launch.op)
     last = {k: first + step * iterations.count for k, (first, step) in counters.items()}
-    return Loop(loop, launch, iterations.count, operands, outputs, {**unchanged, **last})
+    outputs, axes = tuple(number for number, _ in collected), tuple(axis for _, axis in collected)
+    return Loop(loop, launch, iterations.count, operands, outputs, axes, {**unchanged, **last})
 
 
 def _check_pure(body: ir.Block, launch: ir.Operation, functions: Mapping[str, Function]) -> None:
-    """Raises `_Refusal` where the body does something besides launching the kernel and computing values."""
+    """Raises `_RefusalError` where the body does something besides launching the kernel and computing values."""
     waiting, seen = [body], set[str]()
     while waiting:
         for view in waiting.pop().operations:
@@ -126,9 +127,9 @@ def _check_pure(body: ir.Block, launch: ir.Operation, functions: Mapping[str, Fu
             if op == launch or op.name in PURE:
                 continue
             if op.name in CUSTOM_CALLS:
-                raise _Refusal("the loop has another custom call than the launch", op)
+                raise _RefusalError("the loop has another custom call than the launch", op)
             if op.name not in _CALLS:
-                raise _Refusal(f"the loop has a {op.name}, which a loop over a batch has not", op)
+                raise _RefusalError(f"the loop has a {op.name}, which a loop over a batch has not", op)
             callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "func.call" else ""
             function = functions.get(callee)
             if function is not None and callee not in seen:
@@ -138,7 +139,7 @@ def _check_pure(body: ir.Block, launch: ir.Operation, functions: Mapping[str, Fu
 
 def _trips(loop: ir.Operation, counters: Mapping[int, tuple[int, int]], unchanged: Mapping[int, Value]) -> int:
     """How often a loop runs that counts up to a constant."""
-    unknown = _Refusal("how often the loop runs isn't a constant", loop)
+    unknown = _RefusalError("how often the loop runs isn't a constant", loop)
     condition = loop.regions[0].blocks[0]
     test = operand(condition.operations[-1].operation, 0)
     if not isinstance(test, ir.OpResult) or defining(test)[0].name != "stablehlo.compare":
@@ -148,10 +149,11 @@ def _trips(loop: ir.Operation, counters: Mapping[int, tuple[int, int]], unchange
     if isinstance(limit, ir.BlockArgument) and limit.owner == condition:
         limit = unchanged.get(limit.arg_number, limit)
     end = constant_of(limit)
-    counts = isinstance(count, ir.BlockArgument) and count.owner == condition and count.arg_number in counters
-    if "LT" not in str(compare.attributes["comparison_direction"]) or end is None or not counts:
+    if "LT" not in str(compare.attributes["comparison_direction"]) or end is None:
         raise unknown
-    first, step = counters[count.arg_number]
+    if not isinstance(count, ir.BlockArgument) or count.owner != condition:
+        raise unknown
+    first, step = counters.get(count.arg_number, (end, 0))
     if step != 1 or end <= first:
         raise unknown
     return end - first
@@ -165,51 +167,43 @@ class _Seen:
     iterations: Iterations
     unchanged: Mapping[int, Value]
 
-    def outputs(self, launch: ir.Operation, numbers: list[int]) -> tuple[int, ...]:
-        """Which of the carried values `numbers`, all of which have to, collects each result of the launch."""
-        collected: dict[int, int] = {}
+    def outputs(self, launch: ir.Operation, numbers: list[int]) -> list[tuple[int, int]]:
+        """Which of the carried values `numbers`, all of which have to, collects each result of the launch, and along
+        which axis.
+        """
+        collected: dict[int, tuple[int, int]] = {}
         for number in numbers:
-            result = self._collected(launch, number)
-            if result is None:
+            found = self._collected(launch, number)
+            if found is None:
                 reason = f"value {number} that the loop carries isn't a collection of results of the launch"
-                raise _Refusal(f"{reason}, so an iteration may need what another has computed", launch)
+                raise _RefusalError(f"{reason}, so an iteration may need what another has computed", launch)
+            result, axis = found
             if result in collected:
-                raise _Refusal(f"two values that the loop carries collect result {result} of the launch", launch)
-            collected[result] = number
+                raise _RefusalError(f"two values that the loop carries collect result {result} of the launch", launch)
+            collected[result] = number, axis
         if len(collected) < len(launch.results):
-            raise _Refusal("a result of the launch isn't collected by the loop", launch)
-        return tuple(collected[result] for result in range(len(launch.results)))
+            raise _RefusalError("a result of the launch isn't collected by the loop", launch)
+        return [collected[result] for result in range(len(launch.results))]
 
-    def _collected(self, launch: ir.Operation, number: int) -> int | None:
-        """Which result of the launch is put into a carried value, at the iteration's place, and nothing else is."""
+    def _collected(self, launch: ir.Operation, number: int) -> tuple[int, int] | None:
+        """Which result of the launch is put into a carried value, as its element along which axis; nothing else is."""
         body = self.iterations.body
         place = self.iterations.source(Place(operand(body.operations[-1].operation, number)))
         if not isinstance(place.value, ir.OpResult):
             return None
         update, _ = defining(place.value)
-        if update.name != "stablehlo.dynamic_update_slice":
+        axis = axis_updated(update, place.calls, self.iterations)
+        if axis is None or self.iterations.source(Place(update.operands[0], place.calls)) != Place(
+            body.arguments[number]
+        ):  # fmt: skip
             return None
-        target = self.iterations.source(Place(update.operands[0], place.calls))
-        piece = self.iterations.source(Place(update.operands[1], place.calls))
-        whole, part = _shape(update.operands[0]), _shape(update.operands[1])
-        if target != Place(body.arguments[number]) or not self._takes(update, 2, 0, whole, part, place.calls):
-            return None
-        reshaped = self._without_axis(piece)
+        piece = self.iterations.source(Place(update_of(update), place.calls))
+        reshaped = _without_axis(piece, axis)
         source = self.iterations.source(reshaped) if reshaped is not None else piece
+        shape = _shape(piece.value)
         if not isinstance(source.value, ir.OpResult) or defining(source.value)[0] != launch:
             return None
-        return defining(source.value)[1] if _shape(source.value) == part[1:] else None
-
-    def _without_axis(self, piece: Place) -> Place | None:
-        """The value of which `piece` is the same with an axis of one element in front."""
-        if not isinstance(piece.value, ir.OpResult):
-            return None
-        op, _ = defining(piece.value)
-        rank = len(_shape(piece.value))
-        placed = op.name == "stablehlo.broadcast_in_dim" and list(
-            ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])
-        ) == list(range(1, rank))
-        return Place(op.operands[0], piece.calls) if placed or op.name == "stablehlo.reshape" else None
+        return (defining(source.value)[1], axis) if _shape(source.value) == shape[:axis] + shape[axis + 1 :] else None
 
     def operand(self, launch: ir.Operation, number: int) -> Operand:
         """How the iterations get an operand of the launch."""
@@ -223,38 +217,25 @@ class _Seen:
             if isinstance(outside, ir.BlockArgument) and outside.owner == self.iterations.body:
                 outside = self.unchanged[outside.arg_number]
             return Shared(outside)
-        raise _Refusal(f"operand {number} of the launch is neither the same in each iteration nor its slice", launch)
+        raise _RefusalError(
+            f"operand {number} of the launch is neither the same in each iteration nor its slice", launch
+        )
 
     def _slice(self, place: Place, shape: list[int]) -> Batched | None:
         """The array that a value is the iteration's element of."""
         if not isinstance(place.value, ir.OpResult) or defining(place.value)[0].name != "stablehlo.reshape":
             return None
         place = self.iterations.source(Place(defining(place.value)[0].operands[0], place.calls))
-        if not isinstance(place.value, ir.OpResult) or defining(place.value)[0].name != "stablehlo.dynamic_slice":
+        if not isinstance(place.value, ir.OpResult):
             return None
         op, _ = defining(place.value)
-        source = self.iterations.source(Place(op.operands[0], place.calls)).value
-        whole, part = _shape(op.operands[0]), _shape(place.value)
-        axis = next((k for k, size in enumerate(part) if size != whole[k]), 0)
-        if not part or part[:axis] + part[axis + 1 :] != shape or not self._takes(
-            op, 1, axis, whole, part, place.calls
-        ):  # fmt: skip
+        axis, part = axis_read(op, place.calls, self.iterations), _shape(place.value)
+        if axis is None or part[:axis] + part[axis + 1 :] != shape:
             return None
+        source = self.iterations.source(Place(op.operands[0], place.calls)).value
         if isinstance(source, ir.BlockArgument) and source.owner == self.iterations.body:
             return Batched(self.unchanged[source.arg_number], axis) if source.arg_number in self.unchanged else None
         return Batched(source, axis) if self._is_outside(source) else None
-
-    def _takes(
-        self, op: ir.Operation, first: int, axis: int, whole: list[int], part: list[int], calls: tuple[ir.Operation, ...]
-    ) -> bool:
-        """Whether a slice, whose places are the operands from `first` on, is element k of `axis` in iteration k."""
-        count = self.iterations.count
-        wanted = [1 if k == axis else size for k, size in enumerate(whole)]
-        if not part or part != wanted or whole[axis] != count:
-            return False
-        numbers = self.iterations.numbers(Place(op.operands[first + axis], calls))
-        # the others are whole, and starts are clamped
-        return numbers == tuple(range(count))
 
     def _is_shared(self, value: Value) -> bool:
         """Whether a value is outside of the loop, passed on unchanged, or computed from such values only."""
@@ -282,6 +263,18 @@ class _Seen:
                 return True
             around = around.parent
         return False
+
+
+def _without_axis(piece: Place, axis: int) -> Place | None:
+    """The value of which `piece` is the same with an `axis` of one element."""
+    if not isinstance(piece.value, ir.OpResult):
+        return None
+    op, _ = defining(piece.value)
+    others = [k for k in range(len(_shape(piece.value))) if k != axis]
+    placed = op.name == "stablehlo.broadcast_in_dim" and others == list(
+        ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])
+    )
+    return Place(op.operands[0], piece.calls) if placed or op.name == "stablehlo.reshape" else None
 
 
 def _shape(value: Value) -> list[int]:

@@ -1,8 +1,8 @@
 """The element and the grid indices of a step, where one dimension counts the steps of all elements of a batch.
 
 Index maps are functions of the step and of tables in SMEM only, so nothing can be carried from one step to the next for
-them. Either the table has the element of every step, or the element is found by bisection in the steps at which elements
-begin, with a load for each halving.
+them. Either the table has the element of every step, or the element is found by bisection in the first steps of all
+elements, with a load for each halving.
 """
 
 from __future__ import annotations

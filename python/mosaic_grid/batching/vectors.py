@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
@@ -11,15 +14,11 @@ from mosaic_grid.ir_types import Value
 def constant(kind: ir.Type, value: float) -> Value:
     """A tensor of equal numbers."""
     element = ir.RankedTensorType(kind).element_type
-    number = ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, value)
+    number = (
+        ir.FloatAttr.get(element, value) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, value)
+    )
     result: Value = stablehlo.constant(ir.DenseElementsAttr.get_splat(kind, number))
     return result
-
-
-def stacked_type(kind: ir.Type, size: int) -> ir.Type:
-    """The type of `size` tensors of a type, along a new first axis."""
-    one = ir.RankedTensorType(kind)
-    return ir.RankedTensorType.get([size, *one.shape], one.element_type)
 
 
 def moved_to_front(value: Value, axis: int) -> Value:
@@ -31,10 +30,20 @@ def moved_to_front(value: Value, axis: int) -> Value:
     return result
 
 
+def moved_from_front(value: Value, axis: int) -> Value:
+    """The tensor with its first axis as number `axis`."""
+    if not axis:
+        return value
+    rank = ir.RankedTensorType(value.type).rank
+    result: Value = stablehlo.transpose(value, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
+    return result
+
+
 def repeated(value: Value, size: int) -> Value:
     """`size` times the tensor, along a new first axis."""
-    axes = list(range(1, ir.RankedTensorType(value.type).rank + 1))
-    result: Value = stablehlo.broadcast_in_dim(stacked_type(value.type, size), value, axes)
+    one = ir.RankedTensorType(value.type)
+    every = ir.RankedTensorType.get([size, *one.shape], one.element_type)
+    result: Value = stablehlo.broadcast_in_dim(every, value, list(range(1, one.rank + 1)))
     return result
 
 
@@ -43,10 +52,15 @@ def flat(value: Value) -> Value:
     kind = ir.RankedTensorType(value.type)
     if kind.rank == 1:
         return value
-    count = 1
-    for size in kind.shape:
-        count *= size
-    result: Value = stablehlo.reshape(ir.RankedTensorType.get([count], kind.element_type), value)
+    return reshaped(value, [math.prod(kind.shape)])
+
+
+def reshaped(value: Value, shape: Sequence[int]) -> Value:
+    """The tensor in another shape."""
+    kind = ir.RankedTensorType(value.type)
+    result: Value = value
+    if list(kind.shape) != list(shape):
+        result = stablehlo.reshape(ir.RankedTensorType.get(list(shape), kind.element_type), value)
     return result
 
 
@@ -77,14 +91,15 @@ def last_not_above(values: Value, count: int) -> Value:
     sums = ir.Operation.create(
         "stablehlo.reduce",
         results=[ir.RankedTensorType.get([count], kind.element_type)],
-        operands=[stablehlo.convert(every, reached), constant(scalar, -1)],
+        operands=[stablehlo.convert(every, reached), constant(scalar, 0)],
         attributes={"dimensions": ir.DenseI64ArrayAttr.get([1])},
         regions=1,
     )
     block = ir.Block.create_at_start(sums.regions[0], [scalar, scalar])
     with ir.InsertionPoint(block):
         stablehlo.return_([stablehlo.add(*block.arguments)])
-    return sums.result
+    result: Value = stablehlo.subtract(sums.result, constant(sums.result.type, 1))
+    return result
 
 
 def last(value: Value) -> Value:
