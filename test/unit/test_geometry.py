@@ -212,6 +212,7 @@ def test_names_that_contracts_may_use() -> None:
         ("t >= 1", "'t' is an array"),
         ("n[*] >= 1", "'n' is a scalar"),
         ("t[0, 0] >= 1", "'t' has 1 dimensions"),
+        ("t[8] >= 1", "t[8] isn't in t, whose shape is [8]"),
         ("n > 3000000000", "is never true"),
     ):
         with pytest.raises(UserError, match=message.replace("[", "\\[")):
