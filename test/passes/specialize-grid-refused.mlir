@@ -1,7 +1,7 @@
 // What specialize-grid leaves alone or can't do, and why.
 // RUN: split-file %s %t
 // RUN: %mosaic-opt %t/one.mlir -p specialize-grid -o %t/same.mlir 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// UNKNOWN: remark: specialize-grid changed nothing: the bound of dimension 0 is n, in [-2147483648, 2147483647]: more values than the budget of 8 ('copy') [not-specialized]
+// UNKNOWN: remark: specialize-grid changed nothing: the bound of dimension 0 is n, in [-2147483648, 2147483647]: more values than the budget of 8; a contract may say less ('copy') [not-specialized]
 // RUN: %mosaic-opt %t/one.mlir -p 'specialize-grid{ladder=pow2}' -o %t/same.mlir 2>&1 | FileCheck %s --check-prefix=NO-TOP
 // NO-TOP: remark: specialize-grid changed nothing: the bound of dimension 0 is n, and at most 2147483647 for all that is known: a contract may say more ('copy') [not-specialized]
 // RUN: %mosaic-opt %t/one.mlir -p 'specialize-grid{values=0,-3}' -o %t/same.mlir 2>&1 | FileCheck %s --check-prefix=NONE

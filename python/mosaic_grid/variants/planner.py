@@ -157,7 +157,8 @@ class Planner:
             return tuple(positive.all())
         known = f"the bound of dimension {axis} is {self.scalars.evaluate(launch.bounds[axis])}"
         if ladder is None:
-            reason = f"in [{possible.low}, {possible.high}]: more values than the budget of {budget}"
+            values = f"in [{possible.low}, {possible.high}]"
+            reason = f"{values}: more values than the budget of {budget}; a contract may say less"
             self.left[launch.kernel.name] = f"{known}, {reason}"
             return ()
         if possible.high > LONGEST_LADDER:
