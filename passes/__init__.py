@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mosaic_grid.passbase import Pass
 from mosaic_grid.passes.batch_grid import BatchGrid
+from mosaic_grid.passes.certify import Certify
 from mosaic_grid.passes.check_grid import CheckGrid
 from mosaic_grid.passes.infer_parallel import InferParallel
+from mosaic_grid.passes.insert_contract_checks import InsertContractChecks
 from mosaic_grid.passes.lower_to_cpu import LowerToCpu
 from mosaic_grid.passes.pack_kernels import PackKernels
 from mosaic_grid.passes.partition_cores import PartitionCores
@@ -18,10 +20,12 @@ _LISTED = (
     PackKernels,
     ResolveGrid,
     CheckGrid,
+    Certify,
     BatchGrid,
     InferParallel,
     PartitionCores,
     SpecializeGrid,
+    InsertContractChecks,
     LowerToCpu,
 )
 

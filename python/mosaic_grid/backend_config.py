@@ -104,6 +104,26 @@ def renumber_operands(text: str, new_index: Mapping[int, int], operands: int) ->
     return json.dumps(config)
 
 
+def placed(text: str) -> tuple[frozenset[int], frozenset[int]]:
+    """The operands and the results of a launch whose arrays are in another memory than HBM, by their numbers.
+
+    JAX writes their memory as a color, 0 for HBM. Raises `ConfigError` where the fields are of another form.
+    """
+    section = parse(text)[SECTION]
+    try:
+        operands = {
+            each["operand_index"] for each in section.get("input_memory_space_colors", ()) if each["color"] != 0
+        }
+        results = {
+            (each.get("shape_index") or [0])[0]
+            for each in section.get("output_memory_space_colors", ())
+            if each["color"] != 0
+        }
+    except (KeyError, TypeError, AttributeError):
+        raise ConfigError("a field of backend_config that places arrays in memory is not what JAX writes") from None
+    return frozenset(operands), frozenset(results)
+
+
 def _decode(section: Mapping[str, Any], key: str) -> bytes:
     try:
         return base64.b64decode(section[key], validate=True)

@@ -1,7 +1,8 @@
 """What nobody refuses and goes wrong or slow in silence: the flag says so while JAX lowers, on both platforms alike."""
 
-# RUN: env JAX_MOSAIC_GRID=check %python %s told tpu | FileCheck %s
-# RUN: env JAX_MOSAIC_GRID=check JAX_MOSAIC_GRID_CPU=v5p %python %s told cpu | FileCheck %s
+# RUN: env JAX_MOSAIC_GRID=check "JAX_MOSAIC_GRID_CONTRACTS=0 <= lengths[*] <= 1024" %python %s told tpu | FileCheck %s
+# RUN: env JAX_MOSAIC_GRID=check JAX_MOSAIC_GRID_CPU=v5p "JAX_MOSAIC_GRID_CONTRACTS=0 <= lengths[*] <= 1024" \
+# RUN:   %python %s told cpu | FileCheck %s
 # RUN: env JAX_MOSAIC_GRID=on %python %s tpu > %t.mlir
 # RUN: %mosaic-opt %t.mlir --split-input-file --unpacked | FileCheck %s --check-prefix=TPU
 # RUN: env JAX_MOSAIC_GRID=on JAX_MOSAIC_GRID_CPU=v5p %python %s cpu | FileCheck %s --check-prefix=CPU
@@ -48,6 +49,7 @@ def too_many_cores(x):
 
 # CHECK:     vmap_becomes_a_loop: {{.*}}vmap-became-loop
 # TPU-LABEL: module @jit_vmap_becomes_a_loop
+# TPU:         stablehlo.custom_call @tpu_custom_call{{.*}}mosaic.kernel = @copy_batch2
 # CPU:       vmap_becomes_a_loop is right
 def vmap_becomes_a_loop(n, x):
     return jax.vmap(lambda n, x: call((n,), lambda i: (i, 0), x))(n, x)
@@ -147,9 +149,39 @@ def table_too_large(table, x):
     return pl.pallas_call(lambda t, x_ref, o_ref: copy(x_ref, o_ref), out_shape=shape, grid_spec=spec)(table, x)
 
 
+# The last whole block of a sequence that may be shorter than one, as the contract says.
+# CHECK:     negative_entry: {{.*}}window-out-of-bounds
+# TPU-LABEL: module @jit_negative_entry
+# CPU:       negative_entry is right
+def negative_entry(lengths, x):
+    spec = pltpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(8,),
+        in_specs=[pl.BlockSpec((128, 1024), lambda i, lengths: (jax.lax.div(lengths[i], 128) - 1, 0))],
+        out_specs=pl.BlockSpec((128, 1024), lambda i, lengths: (i, 0)),
+    )
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return pl.pallas_call(lambda t, x_ref, o_ref: copy(x_ref, o_ref), out_shape=shape, grid_spec=spec)(lengths, x)
+
+
+# CHECK:     unaligned_rows: {{.*}}unproven-alignment
+# TPU-LABEL: module @jit_unaligned_rows
+# CPU:       unaligned_rows is right
+def unaligned_rows(start, x):
+    def kernel(start_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[pl.ds(start_ref[0], 8), :]
+
+    return pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((8, 1024), x.dtype),
+        in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec(memory_space=pltpu.VMEM)],
+    )(start, x)
+
+
 X = np.arange(1024 * 1024, dtype=np.float32).reshape(1024, 1024)
 BIG = np.ones((8192, 2048), np.float32)
 ROWS = np.arange(1024)[:, None]
+LENGTHS = np.arange(8, 0, -1, dtype=np.int32) * 128 + 5
 BATCH = np.stack([X, X + 1])
 
 main(
@@ -168,5 +200,7 @@ main(
         Situation(beyond_the_array, (jnp.int32(3), X), np.where((ROWS < 384) & (np.arange(1024) < 128), X, np.nan)),
         Situation(not_covered, (X,), np.where(ROWS // 128 % 2 == 0, X, np.nan)),
         Situation(table_too_large, (np.zeros((2048, 1024), np.int32), X), X),
+        Situation(negative_entry, (LENGTHS, X), X.reshape(8, 128, 1024)[::-1].reshape(X.shape)),
+        Situation(unaligned_rows, (np.array([3], np.int32), X), X[3:11]),
     ]
 )  # fmt: skip

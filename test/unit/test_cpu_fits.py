@@ -33,7 +33,7 @@ def test_sample_fits() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("tensor<i32>", "tensor<i64>", "the bound of dimension 0 of @double is tensor<i64>, not tensor<i32>"),
+        ("tensor<i32>", "tensor<i16>", "the bound of dimension 0 of @double is tensor<i16>, not tensor<i32>"),
         (
             "tensor<1024x256xf32>",
             "tensor<1024x256xbf16>",

@@ -225,6 +225,65 @@ print(np.array_equal(f(x), x[:16] + x[16:] + 2))
     assert output(code, JAX_MOSAIC_GRID_CPU="v5p", XLA_FLAGS=flags) == "True"
 
 
+def test_kernels_know_their_device() -> None:
+    """A kernel that asks for its place in a mesh gets that of the device, and in `jax.pmap` that of the replica."""
+    code = """
+import functools, jax, jax.numpy as jnp, numpy as np
+from jax.experimental import pallas as pl
+from jax.sharding import PartitionSpec as P
+mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+def kernel(names, x_ref, o_ref):
+    o_ref[...] = x_ref[...] + sum(10 ** n * jax.lax.axis_index(name) for n, name in enumerate(names))
+def call(*names):
+    return pl.pallas_call(functools.partial(kernel, names), out_shape=jax.ShapeDtypeStruct((8, 128), jnp.int32))
+x = jnp.zeros((16, 256), jnp.int32)
+f = jax.jit(jax.shard_map(call("a", "b"), mesh=mesh, in_specs=P("a", "b"), out_specs=P("a", "b"), check_vma=False))
+print(f(x)[::8, ::128].ravel(), jax.pmap(call("r"), "r")(jnp.zeros((4, 8, 128), jnp.int32))[:, 0, 0])
+"""
+    flags = "--xla_force_host_platform_device_count=4"
+    assert output(code, JAX_MOSAIC_GRID_CPU="v5p", XLA_FLAGS=flags) == "[ 0 10  1 11] [0 1 2 3]"
+
+
+@pytest.mark.parametrize("mode", ["off", "check", "on"])
+def test_64_bit_mode(mode: str) -> None:
+    """Literals in index maps, and bounds, are i64 then; the steps are the same."""
+    with jax.enable_x64(True), hooked(mode, "v5p"):
+        for n in (jnp.int32(3), jnp.int64(3)):
+            result = quietly(jax.jit(rows64), n, X)
+            np.testing.assert_array_equal(result[:24], X[:24] + 1)
+
+
+def rows64(n: Any, x: Any) -> Any:
+    """One added to the first n blocks of rows, by an index map with a literal."""
+    block = pl.BlockSpec((8, 256), lambda i: (i, 0))
+    parallel = pltpu.CompilerParams(dimension_semantics=("parallel",))
+    return pl.pallas_call(
+        plus_one, out_shape=like(x), grid=(n,), in_specs=[block], out_specs=block, compiler_params=parallel
+    )(x)
+
+
+def test_arrays_that_are_in_vmem_stay_there() -> None:
+    """An array that one kernel leaves in VMEM is what the next one goes on with, where it aliases its output."""
+
+    def begin(x_ref: Any, o_ref: Any) -> None:
+        o_ref[pl.ds(0, 8)] = x_ref[pl.ds(0, 8)]
+
+    def go_on(x_ref: Any, before: Any, o_ref: Any) -> None:
+        o_ref[pl.ds(8, 8)] = x_ref[pl.ds(8, 8)]
+
+    vmem, kept = pl.BlockSpec(memory_space=pltpu.VMEM), pltpu.VMEM((16, 256), jnp.float32)
+
+    @jax.jit
+    def function(x: Any) -> Any:
+        half = pl.pallas_call(begin, out_shape=kept, in_specs=[vmem], out_specs=vmem)(x)
+        more = pl.pallas_call(
+            go_on, out_shape=kept, in_specs=[vmem, vmem], out_specs=vmem, input_output_aliases={1: 0}
+        )(x, half)
+        return pl.pallas_call(plus_one, out_shape=jax.ShapeDtypeStruct((16, 256), jnp.float32), in_specs=[vmem])(more)
+
+    np.testing.assert_array_equal(function(X), X[:16] + 1)
+
+
 def test_interpreter_is_left_alone() -> None:
     """What asks to be interpreted is, as it was."""
     call = pl.pallas_call(plus_one, out_shape=like(X), interpret=True)

@@ -19,6 +19,7 @@ from jax.experimental.pallas import tpu as pltpu
 from mosaic_grid.errors import UserError
 from mosaic_grid.jax_hook import passes
 from mosaic_grid.jax_hook.told import MosaicGridWarning
+from mosaic_grid.pipeline import Pipeline, run_pipeline
 from mosaic_grid.reproducer import InternalError
 
 X = np.zeros((64, 128), np.float32)
@@ -117,6 +118,25 @@ def test_contracts_are_promises_about_arguments() -> None:
     with hooked("on", contracts="n >= 2, n <= 8, other >= 1"):
         assert grids(quietly(lowered, rows, N, X)) == ["2* ?"]
         assert grids(quietly(lowered, lambda m, x: rows(m, x), N, X)) == ["? 1", "2* ?"]
+
+
+def test_what_was_said_of_a_program_is_said_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is lowered again isn't checked again, and its error is reported all the same; another one is."""
+    ran: list[Pipeline] = []
+
+    def run(pipeline: Pipeline, *given: Any, **named: Any) -> None:
+        ran.append(pipeline)
+        run_pipeline(pipeline, *given, **named)
+
+    monkeypatch.setattr(passes, "run_pipeline", run)
+    passes.forget()
+    with hooked("check"):
+        for _ in range(2):
+            with pytest.warns(MosaicGridWarning, match="race"):
+                lowered(race, X)
+        assert len(ran) == 1
+        quietly(lambda: lowered(race, X, device="TPU v5 lite", cores=1))
+        assert len(ran) == 2
 
 
 @pytest.mark.parametrize("error", [InternalError("partition-cores", None, ValueError("boom")), UserError("boom")])

@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("program", "grid", "context", "diagnostics", "session", "passbase"),
     ("dataflow",),
     ("legality", "objections"),
-    ("passes", "checks", "batching", "infer", "partition", "resolve", "variants", "cpu", "summary"),
+    ("passes", "checks", "contract_checks", "batching", "infer", "partition", "resolve", "variants", "cpu", "summary"),
     (
         *("pipeline", "reproducer", "containers", "dump", "kernel_patterns"),
         *("guard", "guard_server", "supervisor"),

@@ -136,7 +136,13 @@ def launched(source: Source, attributes: str = "", config: str = "") -> Program:
 def judged(source: Source, *axes: int, attributes: str = "", config: str = "") -> legality.Judgement:
     """The judgement on a kernel that is launched once."""
     program = launched(source, attributes, config)
-    return legality.judge(program.kernels["kernel"], axes or (0,), program.launches)
+    kernel = program.kernels["kernel"]
+    for axis in range(len(kernel.grid)):
+        # what is found with less work is found by the judgement, too, of this dimension and of those behind it
+        if legality.hands_on(kernel, axis, program.launches):
+            behind = range(axis, len(kernel.grid))
+            assert all(legality.judge(kernel, (other,), program.launches).objections for other in behind)
+    return legality.judge(kernel, axes or (0,), program.launches)
 
 
 def reasons(source: Source, *axes: int) -> list[tuple[str, bool]]:
@@ -177,6 +183,14 @@ def test_initialised_at_the_very_first_step() -> None:
     body = is_first(0) + is_first(1) + "%both = arith.andi %first0, %first1 : i1\n" + when("%both", store("%s0"))
     told = f"{SCRATCH} is initialised only where grid index 0 is 0, so its value crosses dimension 0"
     assert reasons(Source(body + ACCUMULATE, scratch=(VMEM,))) == [(told, True)]
+
+
+def test_scratch_that_is_handed_on_is_seen_at_a_glance() -> None:
+    """An accumulator that the inner dimension initialises is handed on along that, and not along the outer one."""
+    body = is_first(1) + when("%first1", store("%s0"))
+    program = launched(Source(body + ACCUMULATE, scratch=(VMEM,)))
+    found = [legality.hands_on(program.kernels["kernel"], axis, program.launches) for axis in (0, 1)]
+    assert found == [False, True]
 
 
 def test_inner_dimension_of_the_accumulation_is_refused() -> None:

@@ -6,7 +6,7 @@ can't be made.
 
 from __future__ import annotations
 
-from mosaic_grid.catalogue import batching, cores, grid, inference, order, rewrites, running
+from mosaic_grid.catalogue import batching, certificates, cores, grid, inference, order, rewrites, running
 from mosaic_grid.catalogue.entry import Entry
 
 __all__ = ["CATALOGUE", "Entry", "listing"]
@@ -15,6 +15,7 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     ("Cores that idle, or can't be used", cores.ENTRIES),
     ("The order of steps", order.ENTRIES),
     ("Grids, windows and memory", grid.ENTRIES),
+    ("Certificates", certificates.ENTRIES),
     ("Dimensions that are parallel, and those that are not", inference.ENTRIES),
     ("Loops over a batch", batching.ENTRIES),
     ("What the passes and the compiler say", rewrites.ENTRIES),

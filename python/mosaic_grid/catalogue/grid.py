@@ -131,12 +131,17 @@ ENTRIES = (
     Entry(
         "unproven-alignment",
         Severity.ERROR,
-        "a slice begins at a number read at run time, which isn't known to be aligned",
+        "a slice begins at an index that the compiler can't prove to be aligned",
         """
-        Vectors are in tiles of 8 rows and 128 lanes. The compiler refuses a load or a store of several rows of a buffer
-        in VMEM whose first row isn't provably a multiple of 8, and one whose first lane isn't of 128: "cannot
-        statically prove that index in dimension 0 is a multiple of 8". Of a number that the kernel has just read from
-        SMEM nothing is known. A single row of 32-bit elements may be anywhere.
+        Vectors are in tiles of 8 rows and 128 lanes. The compiler refuses a load or a store in VMEM whose first row
+        isn't provably a multiple of 8, and one whose first lane isn't of 128: "cannot statically prove that index in
+        dimension 0 is a multiple of 8". Only a single row of 32-bit elements may be anywhere. Rows of 8-bit elements
+        come in 32 where these fill the buffer, and a buffer of 2 or 4 rows is one tile.
+
+        It looks at operations: constants, pl.multiple_of, products with constants, sums, differences, minima,
+        selections, quotients and remainders of multiples. It sees neither shifts, masks and maxima nor contracts, and
+        nothing of grid indices and numbers that are read. The note says where the index isn't a multiple, or that it
+        always is one.
         """,
         """
         def kernel(start_ref, x_ref, o_ref):

@@ -7,6 +7,23 @@ from mosaic_grid.severity import Severity
 
 ENTRIES = (
     Entry(
+        "broken-contract",
+        Severity.ERROR,
+        "an argument breaks a contract that the program checks",
+        """
+        The pass insert-contract-checks had the program check the contracts it was made for. An argument breaks one, so
+        that no kernel was launched. The message has the contract and the argument.
+        """,
+        """
+        mosaic-opt program.mlir -p insert-contract-checks --contracts='n <= 8' -o checked.mlir
+        mosaic-run checked.mlir --input n=9
+        """,
+        "Keep the contract, or make the program for another one:",
+        """
+        mosaic-run checked.mlir --input n=8
+        """,
+    ),
+    Entry(
         "out-of-bounds-write",
         Severity.ERROR,
         "a store or copy writes beyond the end of a buffer",

@@ -69,7 +69,7 @@ class _Blocks:
             return
         from mosaic_grid.symbolic import proofs  # isl is loaded only where it isn't obvious
 
-        found = ask(self.geometry, lambda grid: proofs.meets_array(grid, self.window, EFFORT))
+        found = ask(self.geometry, lambda grid: proofs.meets_array(grid, self.window, EFFORT), self.subject.strict)
         if isinstance(found, sym.Unknown):
             yield from self._undecided(OUTSIDE, f"each block of {self._name} meets its array", found)
         elif found is not None:
@@ -84,10 +84,11 @@ class _Blocks:
             return
         from mosaic_grid.symbolic import proofs
 
-        found = ask(self.geometry, lambda grid: proofs.covered(grid, self.window, EFFORT))
+        strict = self.subject.strict
+        found = ask(self.geometry, lambda grid: proofs.covered(grid, self.window, EFFORT), strict, inputs=strict)
         if isinstance(found, sym.Unknown):
             yield from self._undecided(UNCOVERED, f"every block of {self._name} is written", found)
-        elif found is not None and (found.always or self.subject.strict):
+        elif found is not None and (found.always or strict):
             message = f"{found.where}no step writes block {found.block} of {self._name}: it holds what was in memory"
             advice = "let the grid and the index map reach each block, or write the output over an input with the rest"
             yield self._say(UNCOVERED, found, message, self._sizes, advice)
@@ -102,7 +103,7 @@ class _Blocks:
             return
         undecided: sym.Unknown | None = None
         for read in reads:
-            found = ask(self.geometry, partial(self._follows, read.when or ()))
+            found = ask(self.geometry, partial(self._follows, read.when or ()), self.subject.strict)
             if isinstance(found, Finding) and read.when is not None:
                 yield self._of_the_return(found, read.location)
                 return
@@ -123,7 +124,7 @@ class _Blocks:
             return
         from mosaic_grid.symbolic import proofs
 
-        found = ask(self.geometry, lambda grid: proofs.no_race(grid, self.window, most=EFFORT))
+        found = ask(self.geometry, lambda grid: proofs.no_race(grid, self.window, most=EFFORT), self.subject.strict)
         if isinstance(found, Finding) and not found.always:
             first, second = (point for _, point in found.witness.points)
             axis = next(axis for axis in self.geometry.grid.parallel if first[axis] != second[axis])

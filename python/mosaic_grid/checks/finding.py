@@ -40,17 +40,28 @@ class Finding:
         """The block that it is about."""
         return listed(self.witness.block or ())
 
+    @property
+    def shown(self) -> str:
+        """What the witness shows, without parentheses."""
+        return ", ".join(map(str, self.witness.block or ()))
+
 
 EFFORT = 6_000
 """How many of isl's operations a part of a question may take: there are many kernels, and most questions are easy."""
 
 
-def ask(geometry: Geometry, question: Callable[[Grid], sym.Verdict]) -> Finding | sym.Unknown | None:
-    """What fails, whatever the inputs are or else with some; None where nothing does."""
-    verdict = question(geometry.whatever_the_inputs)
+def ask(
+    geometry: Geometry, question: Callable[[Grid], sym.Verdict], strict: bool = True, inputs: bool = True
+) -> Finding | sym.Unknown | None:
+    """What fails, whatever the inputs are or else with some; None where nothing does.
+
+    Without `strict` nothing may fail where the answer is `Unknown`, and without `inputs` what fails with some of them
+    isn't looked for: that takes less time.
+    """
+    verdict = question(dataclasses.replace(geometry.whatever_the_inputs, proofs=strict))
     always = isinstance(verdict, sym.Refuted)
-    if isinstance(verdict, sym.Unknown) and geometry.has_inputs:
-        verdict = question(geometry.grid)
+    if isinstance(verdict, sym.Unknown) and inputs and geometry.has_inputs:
+        verdict = question(dataclasses.replace(geometry.grid, proofs=strict))
     match verdict:
         case sym.Refuted(witness):
             return Finding(witness, always)

@@ -34,6 +34,9 @@ def _unmarked(subject: Subject, summary: LaunchSummary) -> Iterator[Diagnostic]:
         # of a bound that is read at run time nobody knows that there is anything to share
         if grid[axis].is_parallel or grid[axis].bound in (0, 1) or subject.bounds_of(axis).hi < 2:
             continue
+        if subject.hands_on(axis):
+            # no later one is independent either
+            return
         judgement = subject.judge((axis,))
         if judgement.objections or judgement.assumptions:
             continue

@@ -14,6 +14,7 @@ from mosaic_grid.dataflow.geometry import Geometry
 from mosaic_grid.dataflow.scalars import GRID_INDEX
 from mosaic_grid.dataflow.step import Access
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
+from mosaic_grid.grid import is_placeholder
 from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel
 from mosaic_grid.symbolic.nodes import Compare, Const, Junction, Param
@@ -26,7 +27,7 @@ _EQUAL = 0
 
 def stale_bound(subject: Subject) -> Iterator[Diagnostic]:
     """One for each output whose every write waits for a constant index, where there may be no such step."""
-    if not subject.kernel.on_tensor_core or not subject.launches or not any(True for _ in _compared(subject.kernel)):
+    if not subject.kernel.on_tensor_core or not subject.launches or not _may_be_stale(subject):
         # a walk over the body takes long
         return
     step = subject.step
@@ -42,6 +43,14 @@ def stale_bound(subject: Subject) -> Iterator[Diagnostic]:
             yield from _of_no_write(subject, number)
 
 
+def _may_be_stale(subject: Subject) -> bool:
+    """Whether some index is compared with a number that may not be one of its values; `strict` takes no answer."""
+    grid = subject.kernel.grid
+    bounds = [dimension.bound for dimension in grid]
+    static = all(bound is not None and not is_placeholder(bound) for bound in bounds) and not subject.strict
+    return any(not static or value >= (bounds[axis] or 0) for axis, value, _ in _compared(subject.kernel))
+
+
 def _of_the_writes(subject: Subject, geometry: Geometry, number: int, writes: Sequence[Access]) -> Iterator[Diagnostic]:
     waits = [index for access in writes if (index := _constant_index(access)) is not None]
     when = [_when(geometry, access) for access in writes]
@@ -52,7 +61,7 @@ def _of_the_writes(subject: Subject, geometry: Geometry, number: int, writes: Se
 
     # that some step writes is that a window which these steps see covers an array of one element
     some = Window((sym.constant(0),), (1,), (sym.constant(1),), guards=(sym.disjunction(*known),))
-    found = ask(geometry, lambda grid: proofs.covered(grid, some, EFFORT))
+    found = ask(geometry, lambda grid: proofs.covered(grid, some, EFFORT), subject.strict)
     (axis, value), bound = waits[0], geometry.grid.bounds[waits[0][0]]
     if isinstance(found, Finding):
         yield _said(subject, found, number, f"only where grid index {axis} is {value}", (axis, bound), writes[0].op)

@@ -108,6 +108,12 @@ class Subject:
             self._judgements[axes] = legality.judge(self.kernel, axes, self.launches, most)
         return self._judgements[axes]
 
+    def hands_on(self, axis: int) -> bool:
+        """Whether something surely speaks against running the steps of this dimension, or a later one, on all cores."""
+        from mosaic_grid import legality
+
+        return legality.hands_on(self.kernel, axis, self.launches)
+
 
 def subjects_of(module: ir.Operation, session: Session) -> Iterator[Subject]:
     """The kernels of a program that the session selects, in the order in which they stand in it."""

@@ -12,10 +12,11 @@ from jaxlib.mlir.passmanager import PassManager
 
 from mosaic_grid.cpu.launch import LaunchBody
 from mosaic_grid.cpu.lowering import Lowering, Unsupported
-from mosaic_grid.cpu.operands import ALIASES
+from mosaic_grid.cpu.operands import ALIASES, placed
 from mosaic_grid.cpu.options import Options
 from mosaic_grid.cpu.outer import replace_buffers
 from mosaic_grid.cpu.outer_records import Callee, OuterRecords
+from mosaic_grid.cpu.prints import Prints
 from mosaic_grid.cpu.records import Record, Recorder
 from mosaic_grid.cpu.recursion import refuse_recursion
 from mosaic_grid.cpu.rules import RULES
@@ -43,15 +44,20 @@ class UnsupportedKernelError(UserError):
         self.unsupported = tuple(found)
 
 
-def lower_to_cpu(program: ir.Operation, options: Options, selected: Sequence[Launch] | None = None) -> int:
+def lower_to_cpu(
+    program: ir.Operation,
+    options: Options,
+    selected: Sequence[Launch] | None = None,
+    prints: Prints | None = None,
+) -> int:
     """Lowers the launches of an unpacked program, all of them unless some are selected, in place; returns their number.
 
-    Kernels that no launch names any more are gone afterwards. Raises `UnsupportedKernelError` or `ProgramError`, and
-    then the program is as it was.
+    What they print is dropped unless there is somebody who takes it. Kernels that no launch names any more are gone
+    afterwards. Raises `UnsupportedKernelError` or `ProgramError`, and then the program is as it was.
     """
     _refuse_unfit(program)
     launches = list(Program(program).launches if selected is None else selected)
-    _lower(program, options, launches, None)
+    _lower(program, options, launches, None, prints)
     return len(launches)
 
 
@@ -90,7 +96,11 @@ def _refuse_unfit(program: ir.Operation) -> None:
 
 
 def _lower(
-    program: ir.Operation, options: Options, launches: Sequence[Launch], recorder: Recorder | None
+    program: ir.Operation,
+    options: Options,
+    launches: Sequence[Launch],
+    recorder: Recorder | None,
+    prints: Prints | None = None,
 ) -> tuple[list[Record], list[ir.Location]]:
     view = Program(program)
     outer = OuterRecords(program)
@@ -104,7 +114,9 @@ def _lower(
             if key not in made:
                 symbol = unique_symbol(f"{launch.kernel.symbol}.cpu", taken)
                 taken.add(symbol)
-                made[key] = _function(program, launch, symbol, options, recorder)
+                low = Lowering(RULES, options)
+                low.prints = prints
+                made[key] = _function(program, launch, symbol, low, recorder)
             by_launch[launch.op] = made[key]
     except BaseException:
         for each in made.values():
@@ -130,12 +142,12 @@ class _Made:
     record: Record | None
 
 
-def _function(program: ir.Operation, launch: Launch, symbol: str, options: Options, recorder: Recorder | None) -> _Made:
+def _function(program: ir.Operation, launch: Launch, symbol: str, low: Lowering, recorder: Recorder | None) -> _Made:
     """The function of a launch, at the end of the program. Leaves nothing behind where it can't be made."""
     kernel = launch.kernel
     at_end = ir.InsertionPoint(program.regions[0].blocks[0])
     copy = kernel.module.clone(ip=at_end).operation
-    low, copied = Lowering(RULES, options), Kernel(copy)
+    copied = Kernel(copy)
     made: ir.Operation | None = None
     try:
         _simplify(copy)
@@ -181,7 +193,8 @@ def _key(launch: Launch) -> tuple[str, ...]:
     """Launches with the same key can share a function."""
     aliases = str(launch.op.attributes[ALIASES]) if ALIASES in launch.op.attributes else ""
     types = [str(value.type) for value in (*launch.op.operands, *launch.op.results)]
-    return (launch.kernel.symbol, aliases, *types)
+    places = " ".join(str(sorted(each)) for each in placed(launch))
+    return (launch.kernel.symbol, aliases, places, *types)
 
 
 def _clause(found: Unsupported) -> str:

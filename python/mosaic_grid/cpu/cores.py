@@ -1,4 +1,4 @@
-"""The cores of a launch: one after the other, or taking turns."""
+"""The cores of a launch: one after the other, in lockstep, or taking turns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index
 from mosaic_grid.cpu.grid import Core
 from mosaic_grid.cpu.interleave import run_interleaved
+from mosaic_grid.cpu.lockstep import can_meet, meet, run_in_lockstep
 from mosaic_grid.errors import UserError
 from mosaic_grid.ir_types import Value
 
@@ -21,8 +22,11 @@ def run_cores(core: Core) -> None:
     if not cores:
         core.run([0] * len(low.bounds))
         return
+    counts = [bound for axis in cores if isinstance(bound := low.bounds[axis], int)]
+    if meet(core.body) and can_meet(core):
+        run_in_lockstep(core, cores, counts)
+        return
     if low.options.interleave is not None:
-        counts = [bound for axis in cores if isinstance(bound := low.bounds[axis], int)]
         if len(counts) < len(cores):
             raise UserError("cores can't take turns where their number is dynamic")
         run_interleaved(core, cores, counts, low.options.interleave)

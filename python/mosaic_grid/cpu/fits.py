@@ -22,9 +22,9 @@ def check_fit(launch: Launch, kernel: Kernel) -> None:
     op = launch.op
     _check_form(kernel)
     dynamic, prefetch = kernel.dynamic_dimensions, kernel.prefetch
-    scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+    scalar, wide = (ir.RankedTensorType.get([], ir.IntegerType.get_signless(width)) for width in (32, 64))
     for axis, operand in zip(dynamic, op.operands, strict=False):
-        if operand.type != scalar:
+        if operand.type not in (scalar, wide):
             raise ProgramError(f"the bound of dimension {axis} of @{kernel.symbol} is {operand.type}, not {scalar}", op)
     given = list(op.operands)[len(dynamic) :]
     for number, (operand, argument) in enumerate(zip(given, prefetch, strict=False)):
@@ -59,6 +59,9 @@ def _check_form(kernel: Kernel) -> None:
 
 def _check_operand(launch: Launch, what: str, value: Value, memref: ir.Type) -> None:
     """The element types are the same but for the sign, which the kernel's have not."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        raise ProgramError(f"{what} of this launch is {value.type}, and no array: buffers that are pinned in memory "
+                           "can't be run on the CPU", launch.op)  # fmt: skip
     outer = ir.RankedTensorType(value.type).element_type
     inner = lowered_element(ir.MemRefType(memref).element_type)
     same = outer == inner
@@ -85,8 +88,9 @@ def _check_window(kernel: Kernel, window: Window) -> None:
     kind = ir.FunctionType(ir.TypeAttr(index_map.attributes["function_type"]).value)
     i32, index = ir.IntegerType.get_signless(32), ir.IndexType.get()
     grid, tables = kind.inputs[: len(kernel.grid)], kind.inputs[len(kernel.grid) :]
+    integers = (i32, index, ir.IntegerType.get_signless(64))  # in 64-bit mode a literal of the author's is an i64
     takes = all(each in (i32, index) for each in grid) and [*tables] == [table.type for table in kernel.prefetch]
-    gives = len(kind.results) == len(shape) and all(each in (i32, index) for each in kind.results)
+    gives = len(kind.results) == len(shape) and all(each in integers for each in kind.results)
     if not takes or len(grid) != len(kernel.grid) or not gives:
         wanted = f"the {len(kernel.grid)} grid indices and the prefetch operands to {len(shape)} indices of i32"
         raise ProgramError(f"the index map @{window.transform} is {kind}, and not from {wanted}", index_map)

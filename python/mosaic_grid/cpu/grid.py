@@ -91,6 +91,19 @@ class Core:
     def step(self, fixed: Sequence[Index]) -> list[Value]:
         """One step, and on to the next."""
         low = self.low
+        indices, places = self.enter(fixed)
+        arguments: list[Lowered] = [*indices, *self.arguments]
+        outside = set(low.memory.state)
+        low.block(self.body, arguments)
+        if low.watch is not None:
+            low.watch.end(*(root for root in low.memory.state if root not in outside))
+        self.leave(places)
+        self._advance()
+        return []
+
+    def enter(self, fixed: Sequence[Index]) -> tuple[list[Value], list[list[Index]]]:
+        """Makes the buffers hold the step's blocks; the step's grid indices, and the index of each buffer's block."""
+        low = self.low
         low.indices = [build.as_value(index) for index in fixed]
         for axis, counter in zip(self.axes, self.counters, strict=True):
             low.indices[axis] = low.memory.state[counter]
@@ -102,15 +115,12 @@ class Core:
             low.watch.step(self.buffers, [places[buffer] for buffer in self.buffers])
         for buffer in sorted(self.buffers, key=lambda each: not each.operand.is_output):
             buffer.enter(low, places[buffer])
-        arguments: list[Lowered] = [*indices, *self.arguments]
-        outside = set(low.memory.state)
-        low.block(self.body, arguments)
-        if low.watch is not None:
-            low.watch.end(*(root for root in low.memory.state if root not in outside))
-        for buffer in self.buffers:
-            buffer.leave(low, places[buffer])
-        self._advance()
-        return []
+        return indices, [places[buffer] for buffer in self.buffers]
+
+    def leave(self, places: Sequence[Sequence[Index]]) -> None:
+        """What the buffers do at the end of a step."""
+        for buffer, place in zip(self.buffers, places, strict=True):
+            buffer.leave(self.low, place)
 
     def finish(self) -> None:
         """After the last step."""

@@ -14,8 +14,9 @@ from mosaic_grid.cpu.cores import run_cores
 from mosaic_grid.cpu.fits import check_fit
 from mosaic_grid.cpu.grid import Core
 from mosaic_grid.cpu.late import Late
+from mosaic_grid.cpu.lockstep import meet
 from mosaic_grid.cpu.lowering import Lowering
-from mosaic_grid.cpu.operands import Array, aliases_of, array_for
+from mosaic_grid.cpu.operands import Array, aliases_of, array_for, placed
 from mosaic_grid.cpu.outer import is_blank
 from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.rules import random, semaphore
@@ -60,7 +61,11 @@ class LaunchBody:
         # what each window's array is: the operand of this number, or a result behind all of them
         keys = [*inputs, *(aliases.get(k, given + k) for k in range(len(op.results)))]
         types = [value.type for value in (*list(op.operands)[inputs.start :], *op.results)]
-        blocks = [block_of_window(kernel, window, kind.shape) for window, kind in zip(windows, types, strict=True)]
+        stays = self._placed(keys)
+        blocks = [
+            block_of_window(kernel, window, kind.shape, placed=each)
+            for window, kind, each in zip(windows, types, stays, strict=True)
+        ]
         arrays: dict[int, Array] = {}
         for key, window, kind in zip(keys, windows, types, strict=True):
             if key not in arrays:
@@ -83,16 +88,25 @@ class LaunchBody:
         results = tuple(arrays[key] for key in keys[len(inputs) :])
         return Assignment(tuple(arrays.values()), scalars, operands, results)
 
+    def _placed(self, keys: Sequence[int]) -> list[bool]:
+        """Of each window, whether the program has placed its array in the memory that the kernel wants it in."""
+        operands, results = placed(self.launch)
+        first = len(keys) - len(self.launch.op.results)
+        return [key in operands or number - first in results for number, key in enumerate(keys)]
+
     def build(self, operands: Sequence[Value]) -> list[Value]:
         """The function's results, from its arguments."""
         low, kernel, assignment = self.low, self.kernel, self.assignment
-        given = dict(zip(kernel.dynamic_dimensions, operands, strict=False))
+        bounds = [build.convert(operand, build.i32_type()) for operand in operands[: len(kernel.dynamic_dimensions)]]
+        given = dict(zip(kernel.dynamic_dimensions, bounds, strict=True))
         low.bounds = [given[axis] if d.bound is None else d.bound for axis, d in enumerate(kernel.grid)]
         low.memory.rewritten = set()
         for array in (*assignment.arrays, *assignment.prefetch):
             array.bring_in(low.memory, operands, low.options)
         random.start(low, kernel.body)
         semaphore.start(low, kernel.body)
+        if low.prints is not None:
+            low.prints.start(low, kernel.body)
         core = self._core()
         if low.options.dma == "late":
             low.late = Late(kernel.body)
@@ -114,7 +128,11 @@ class LaunchBody:
 
     def _core(self) -> Core:
         low, kernel, assignment = self.low, self.kernel, self.assignment
-        axes = tuple(axis for axis, d in enumerate(kernel.grid) if d.semantics not in _CORES)
+        block = kernel.body.regions[0].blocks[0]
+        cores: tuple[Semantics, ...] = _CORES
+        if meet(block) and all(d.semantics in (*_CORES, Semantics.PARALLEL) for d in kernel.grid):
+            cores = (*_CORES, Semantics.PARALLEL)  # a mesh of cores is lowered to one, with a step for each core
+        axes = tuple(axis for axis, d in enumerate(kernel.grid) if d.semantics not in cores)
         written = written_arguments(kernel.body)
         fastest = _fastest(kernel.grid, axes)
         changed = {o.array for o in assignment.operands if o.is_output or (o.block is None and o.argument in written)}
@@ -134,7 +152,6 @@ class LaunchBody:
             views.append(View(buffer.root))
         scratch = tuple(_scratch_root(number, argument) for number, argument in enumerate(kernel.scratch))
         views.extend(View(root) for root in scratch)
-        block = kernel.body.regions[0].blocks[0]
         for argument, view in zip(list(block.arguments)[len(kernel.grid) :], views, strict=True):
             low.define(argument, view)
             if argument in written:

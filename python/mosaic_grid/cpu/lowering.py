@@ -21,6 +21,7 @@ from mosaic_grid.ir_types import Value
 if TYPE_CHECKING:
     from mosaic_grid.cpu.faults import Faults
     from mosaic_grid.cpu.late import Late
+    from mosaic_grid.cpu.prints import Prints
     from mosaic_grid.cpu.watch import Watch
 
 type Lowered = Value | View
@@ -45,8 +46,9 @@ class Lowering:
     """The translation of one kernel's body and index maps, at one place of the function that is being built.
 
     `indices` and `bounds` are the grid's at the step that is being translated. `faults` records what goes wrong at run
-    time, if that is wanted, and `late` are the copies in flight, if they land when they are waited for. `op` is the
-    operation that is being translated, `None` between those of a block.
+    time, if that is wanted; `late` are the copies in flight, if they land when they are waited for; `prints` takes what
+    the kernel prints, if it is to be seen. `op` is the operation that is being translated, `None` between those of a
+    block. `semaphores_of_cores` are roots with a row for each core, where cores can wait for each other.
     """
 
     def __init__(self, rules: Mapping[str, Rule], options: Options) -> None:
@@ -55,9 +57,11 @@ class Lowering:
         self.memory = Memory()
         self.faults: Faults | None = None
         self.late: Late | None = None
+        self.prints: Prints | None = None
         self.op: ir.Operation | None = None
         self.indices: list[Value] = []
         self.bounds: list[Index] = []
+        self.semaphores_of_cores: frozenset[Root] | None = None
         self.unsupported: list[Unsupported] = []
         self._values: dict[Value, Lowered] = {}
 
@@ -74,6 +78,11 @@ class Lowering:
     def define(self, value: Value, lowered: Lowered) -> None:
         """Says what a value of the kernel is."""
         self._values[value] = lowered
+
+    def translated(self, others: dict[Value, Lowered]) -> dict[Value, Lowered]:
+        """What the kernel's values are at this place; from now on, those of another place."""
+        found, self._values = self._values, others
+        return found
 
     def value(self, value: Value) -> Value:
         """The tensor that stands for a scalar or vector."""

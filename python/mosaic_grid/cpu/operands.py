@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
+from mosaic_grid import backend_config
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.fill import uninitialized
 from mosaic_grid.cpu.memory import Memory
@@ -17,7 +18,7 @@ from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.types import lowered_element
 from mosaic_grid.cpu.windows import Block
 from mosaic_grid.ir_types import Value
-from mosaic_grid.program import attribute_of
+from mosaic_grid.program import BACKEND_CONFIG, Launch, attribute_of
 
 ALIASES = "output_operand_aliases"
 
@@ -58,6 +59,19 @@ def aliases_of(launch: ir.Operation) -> dict[int, int]:
     found = attribute_of(launch, ALIASES, ir.ArrayAttr)
     pairs = [hlo.OutputOperandAlias(alias) for alias in found or []]
     return {(list(pair.output_tuple_indices) or [0])[0]: pair.operand_index for pair in pairs}
+
+
+def placed(launch: Launch) -> tuple[frozenset[int], frozenset[int]]:
+    """The operands and results, by number, that are in another memory than HBM before and after the launch.
+
+    None of a launch whose configuration doesn't say it, or in no way that is known.
+    """
+    if BACKEND_CONFIG not in launch.op.attributes:
+        return frozenset(), frozenset()
+    try:
+        return backend_config.placed(launch.config)
+    except backend_config.ConfigError:
+        return frozenset(), frozenset()
 
 
 def array_for(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from jaxlib.mlir import ir
 
+from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index, multiply_index
 from mosaic_grid.cpu.lowering import Lowering, constant_of
 from mosaic_grid.cpu.roots import Root
@@ -50,7 +51,7 @@ class Block:
         found: list[Index] = []
         for constant, value in zip(known, values, strict=True):
             assert not isinstance(value, View)
-            found.append(value if constant is None else constant)
+            found.append(build.convert(value, build.i32_type()) if constant is None else constant)
         return found
 
     def offsets(self, indices: Sequence[Index]) -> list[Index]:
@@ -108,10 +109,11 @@ class Operand:
     is_output: bool
 
 
-def block_of_window(kernel: Kernel, window: Window, array: Sequence[int]) -> Block | None:
+def block_of_window(kernel: Kernel, window: Window, array: Sequence[int], *, placed: bool = False) -> Block | None:
     """The block of a window over an array of this shape; `None` for an operand that stays where it is.
 
-    A window without bounds is the whole array: handed over in place where its memory is HBM, else as one block.
+    A window without bounds is the whole array: handed over in place where its memory is HBM or the array is `placed` in
+    that memory, else as one block.
     Raises `ProgramError` where the window doesn't fit the array.
     """
     rank = len(array)
@@ -123,7 +125,7 @@ def block_of_window(kernel: Kernel, window: Window, array: Sequence[int]) -> Blo
             raise ProgramError(
                 f"a whole operand of @{kernel.symbol} has another shape than its array: {kinds}", kernel.body
             )
-        return None if _stays(window.type) else Block(tuple(array), None, False, none, none)
+        return None if placed or _stays(window.type) else Block(tuple(array), None, False, none, none)
     if len(shape) != rank:
         raise ProgramError(f"a window of {list(shape)} can't be one of an array of {list(array)}", kernel.body)
     low, high = none, none

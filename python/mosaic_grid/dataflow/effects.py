@@ -86,6 +86,9 @@ EFFECTS: dict[str, Effect] = _table(
 _PURE_DIALECTS = frozenset({"arith", "math", "vector"})
 _MEMORY_DIALECTS = frozenset({"vector"})
 
+_OF_A_NAME = dict(EFFECTS)
+"""The effects that the name alone decides, as they are found."""
+
 _VALUES = (ir.VectorType, ir.IntegerType, ir.IndexType, ir.FloatType)
 
 # operands that name another device or another core, and so make a copy or a signal leave this one
@@ -95,13 +98,18 @@ _ELSEWHERE = ("device_id", "core_id", "subcore_id")
 def effect_of(op: ir.Operation) -> Effect:
     """The effect of an operation; one that is not listed is pure only where it can't reach any memory."""
     name = op.name
-    listed = EFFECTS.get(name)
-    if listed is not None:
-        return listed
+    known = _OF_A_NAME.get(name)
+    if known is not None:
+        return known
     dialect = name.partition(".")[0]
     if dialect not in _PURE_DIALECTS or (dialect in _MEMORY_DIALECTS and any(map(is_memory, op.operands))):
         return Effect.UNKNOWN
-    return Effect.UNKNOWN if len(op.regions) else Effect.PURE
+    if len(op.regions):
+        return Effect.UNKNOWN
+    if dialect not in _MEMORY_DIALECTS:
+        # no operation of these has regions at times: it is the same for all of the name
+        _OF_A_NAME[name] = Effect.PURE
+    return Effect.PURE
 
 
 def is_memory(value: Value) -> bool:

@@ -10,7 +10,7 @@ has written. Every read must find its memory written.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from jaxlib.mlir import ir
@@ -59,13 +59,35 @@ def _followed(kernel: Kernel, last_split: int, alone: Findings) -> Steps:
     inner = [axis for axis in range(last_split + 1, len(kernel.grid)) if kernel.grid[axis].bound != 1]
     if not inner:
         return Steps(alone, alone)
-    # an index that the body doesn't use may as well be anything
-    used = tuple(axis for axis in inner if any(True for _ in kernel.arguments[axis].uses))
+    used = _used(kernel, inner)
     known = kernel.memo.get((follow, used))
     if known is None:
-        first = _walk(kernel, State(), dict.fromkeys(used, 0))
-        known = kernel.memo[follow, used] = Steps(first.found, _walk(kernel, _kept(first.state), {}).found)
+        first = _first(kernel, used)
+        known = kernel.memo[follow, used] = Steps(first.found, walk_step(kernel, _kept(first.state), {}, Walk).found)
     return cast("Steps", known)
+
+
+def _first(kernel: Kernel, used: tuple[int, ...]) -> Walk:
+    """The walk over a step whose indices in these dimensions are 0, with nothing written."""
+    if (_first, used) not in kernel.memo:
+        kernel.memo[_first, used] = walk_step(kernel, State(), dict.fromkeys(used, 0), Walk)
+    return cast("Walk", kernel.memo[_first, used])
+
+
+def _used(kernel: Kernel, axes: Iterable[int]) -> tuple[int, ...]:
+    """Without the dimensions whose index the body doesn't use: that may as well be anything."""
+    return tuple(axis for axis in axes if any(True for _ in kernel.arguments[axis].uses))
+
+
+def relied_on(kernel: Kernel, last_split: int) -> frozenset[Root]:
+    """What the first step of a run may read before it has written it, and writes: the run before has left it there.
+
+    What is relied on there is so as well where a later dimension is the last split one, for the same step then is the
+    first of a run. The kernel's body is one block.
+    """
+    inner = [axis for axis in range(last_split + 1, len(kernel.grid)) if kernel.grid[axis].bound != 1]
+    found = _first(kernel, _used(kernel, inner)).found
+    return frozenset(access.root for access, _ in found.uncovered) & frozenset(access.root for access in found.writes)
 
 
 def _is_self_contained(steps: Steps) -> bool:
@@ -78,9 +100,7 @@ def _is_self_contained(steps: Steps) -> bool:
 
 def any_step(kernel: Kernel) -> Findings:
     """What a walk over a step finds that relies on no other one; the kernel's body is one block."""
-    if any_step not in kernel.memo:
-        kernel.memo[any_step] = _walk(kernel, State(), {}).found
-    return cast("Findings", kernel.memo[any_step])
+    return _first(kernel, ()).found
 
 
 def does_nothing(kernel: Kernel, indices: Mapping[int, int]) -> bool:
@@ -89,7 +109,7 @@ def does_nothing(kernel: Kernel, indices: Mapping[int, int]) -> bool:
     The kernel's body is one block.
     """
     try:
-        found = _walk(kernel, State(), indices, _UntilSomething).found
+        found = walk_step(kernel, State(), indices, _UntilSomething).found
     except _SomethingError:
         return False
     return not (found.unknown or found.unmatched)
@@ -107,8 +127,10 @@ class _UntilSomething(Walk):
         raise _SomethingError
 
 
-def _walk(kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[Walk] = Walk) -> Walk:
-    scalars = Scalars(dimension.bound for dimension in kernel.grid)
+def walk_step[W: Walk](kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[W]) -> W:
+    """The walk of this kind over a step with these indices in some dimensions, from what is written before."""
+    listing: Listing = kernel.memo.setdefault(Listing, Listing())
+    scalars = Scalars((dimension.bound for dimension in kernel.grid), listing.constants)
     arguments = list(kernel.arguments)
     views: dict[Value, View] = {}
     for number, argument in enumerate(arguments):
@@ -118,7 +140,6 @@ def _walk(kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[W
             scalars.set({argument: index})
         elif isinstance(argument.type, ir.MemRefType):
             views[argument] = whole(Root(number, tuple(argument.type.shape)))
-    listing: Listing = kernel.memo.setdefault(Listing, Listing())
     step = kind(scalars, state, views, listing)
     step.walk(kernel.body.regions[0].blocks[0])
     step.finish()

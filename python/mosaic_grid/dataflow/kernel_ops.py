@@ -6,6 +6,7 @@ Where the result is poison or undefined (a divisor of 0, a shift by more than th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from jaxlib.mlir import ir
@@ -37,11 +38,13 @@ _PREDICATES: tuple[tuple[sym.Relation, bool], ...] = (
 
 def scalar_type(kind: ir.Type) -> IntType | None:
     """The type of an integer scalar, `None` for every other type."""
-    if isinstance(kind, ir.IndexType):
-        return IntType(32, True)
     if isinstance(kind, ir.IntegerType):
-        return IntType(kind.width, kind.width > 1 and not kind.is_unsigned)
-    return None
+        width = kind.width
+        return _integer(width, width > 1 and not kind.is_unsigned)
+    return _integer(32, True) if isinstance(kind, ir.IndexType) else None
+
+
+_integer = functools.lru_cache(maxsize=64)(IntType)
 
 
 def rule_of(op: ir.Operation) -> Rule | None:

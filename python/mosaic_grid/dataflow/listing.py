@@ -11,9 +11,10 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.dataflow.events import Event
 from mosaic_grid.dataflow.kernel_ops import Rule, rule_of, scalar_type
 from mosaic_grid.dataflow.tensors import IntType
-from mosaic_grid.dataflow.uses import is_dead
+from mosaic_grid.dataflow.uses import is_dead_whatever
 from mosaic_grid.ir_types import Value
 
 _CONSTANT = "arith.constant"
@@ -30,46 +31,37 @@ class Computation:
 
 
 @dataclasses.dataclass(frozen=True)
-class Event:
-    """Any other operation that matters: one on memory, or with regions."""
-
-    op: ir.Operation
-    effect: Effect
-
-
-@dataclasses.dataclass(frozen=True)
 class Lines:
-    """What matters of a block, in order; `constants` are apart, and `end` is the block's terminator."""
+    """What matters of a block but its constants, in order; `end` is the block's terminator."""
 
-    constants: dict[Value, sym.Expr]
     lines: tuple[Computation | Event, ...]
     end: ir.Operation | None
 
 
 class Listing:
-    """The blocks of one body, each read when it is first asked for."""
+    """The blocks of one body, each read when it is first asked for; `constants` are those of all that have been."""
 
     def __init__(self) -> None:
+        self.constants: dict[Value, sym.Expr] = {}
         self._lines: dict[ir.Block, Lines] = {}
-        self._dead: dict[ir.Operation, bool] = {}
+        self._dead: dict[ir.Operation, bool | None] = {}
 
     def of(self, block: ir.Block) -> Lines:
         """What matters of a block."""
         lines = self._lines.get(block)
         if lines is None:
-            lines = self._lines[block] = _lines_of(block)
+            lines = self._lines[block] = _lines_of(block, self.constants)
         return lines
 
-    def is_dead(self, op: ir.Operation) -> bool:
-        """Whether an operation has results and nothing uses them."""
-        dead = self._dead.get(op)
-        if dead is None:
-            dead = self._dead[op] = bool(len(op.results)) and is_dead(op)
-        return dead
+    def is_dead(self, op: ir.Operation) -> bool | None:
+        """Whether an operation has results and nothing uses them; None where that is up to selections."""
+        if op not in self._dead:
+            self._dead[op] = bool(len(op.results)) and is_dead_whatever(op)
+        return self._dead[op]
 
 
-def _lines_of(block: ir.Block) -> Lines:
-    constants: dict[Value, sym.Expr] = {}
+def _lines_of(block: ir.Block, constants: dict[Value, sym.Expr]) -> Lines:
+    """The lines of a block; its constants are added to `constants`."""
     lines: list[Computation | Event] = []
     op: ir.Operation | None = None
     for view in block.operations:
@@ -79,22 +71,17 @@ def _lines_of(block: ir.Block) -> Lines:
             if effect not in (Effect.HINT, Effect.END):
                 lines.append(Event(op, effect))
             continue
-        computation = _computation(op)
-        if computation is None:
+        results: list[tuple[Value, IntType]] = []
+        for result in op.results:
+            kind = scalar_type(result.type)
+            if kind is not None:
+                results.append((result, kind))
+        if not results:
             continue
-        value = _constant(computation) if op.name == _CONSTANT else None
+        rule = rule_of(op)
+        value = rule(op, results[0][1], []) if rule is not None and op.name == _CONSTANT else None
         if value is None:
-            lines.append(computation)
+            lines.append(Computation(op, rule, tuple(op.operands), tuple(results)))
         else:
-            constants[op.results[0]] = value
-    return Lines(constants, tuple(lines), op)
-
-
-def _computation(op: ir.Operation) -> Computation | None:
-    results = tuple((result, kind) for result in op.results if (kind := scalar_type(result.type)) is not None)
-    return Computation(op, rule_of(op), tuple(op.operands), results) if results else None
-
-
-def _constant(computation: Computation) -> sym.Expr | None:
-    ((_, kind),) = computation.results
-    return computation.rule(computation.op, kind, []) if computation.rule else None
+            constants[results[0][0]] = value
+    return Lines(tuple(lines), op)

@@ -61,13 +61,15 @@ class View:
         """The box of the root behind a box of the view; None where it can't be told."""
         if self.box is None:
             return None
-        if all(start == ZERO for start in starts) and tuple(sizes) == self.shape:
+        if tuple(sizes) == self.shape and all(start == ZERO for start in starts):
             return self.box
         if self.dims is None:
             return None
         spans = list(self.box)
         for dim, start, size in zip(self.dims, starts, sizes, strict=True):
-            spans[dim] = Span(sym.add(spans[dim].start, start), size)
+            own = spans[dim]
+            if start is not ZERO or size is not own.size:
+                spans[dim] = Span(sym.add(own.start, start), size)
         return tuple(spans)
 
     def slice(self, starts: Sequence[sym.Expr], shape: tuple[sym.Expr, ...]) -> View:

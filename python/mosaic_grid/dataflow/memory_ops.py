@@ -4,124 +4,120 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jaxlib.mlir import ir
-
-from mosaic_grid.dataflow.effects import Effect, effect_of, named
+from mosaic_grid.dataflow.effects import Effect
+from mosaic_grid.dataflow.events import Event
 from mosaic_grid.dataflow.memory import PRNG, View
 from mosaic_grid.dataflow.step import Step
-from mosaic_grid.dataflow.views import access, amount_of, view_of
+from mosaic_grid.dataflow.views import amount_of, box_of, view_of
 
-Handler = Callable[[Step, ir.Operation], None]
+Handler = Callable[[Step, Event], None]
 
 
-def unknown(step: Step, op: ir.Operation) -> None:
+def unknown(step: Step, event: Event) -> None:
     """An operation that can't be followed."""
-    step.found.unknown.append(op)
-    step.scalars.forget(op.results)
-    step.hide(op.results)
+    step.found.unknown.append(event.op)
+    step.scalars.forget(event.results)
+    step.hide(event.results)
 
 
-def _private(step: Step, op: ir.Operation) -> None:
-    step.private(op.results[0])
+def _private(step: Step, event: Event) -> None:
+    step.private(event.results[0])
 
 
-def _view(step: Step, op: ir.Operation) -> None:
-    base = step.view(op.operands[0])
-    for result in op.results:
-        if base is not None:
-            step.show(result, view_of(op, base, step.scalars))
+def _view(step: Step, event: Event) -> None:
+    base = step.view(event.operands[0])
+    if base is not None:
+        step.show(event.results[0], view_of(event, base, step.scalars))
 
 
-def _read(step: Step, op: ir.Operation) -> None:
-    step.scalars.forget(op.results)
-    base = step.view(op.operands[0])
+def _read(step: Step, event: Event) -> None:
+    step.scalars.forget(event.results)
+    base = step.view(event.operands[0])
     if base is None:
-        unknown(step, op)
+        unknown(step, event)
         return
-    box = access(op, base, 1, step.scalars).box if effect_of(op) is Effect.READ else None
-    step.read(op, base.root, box)
+    box = box_of(event, base, step.scalars) if event.effect is Effect.READ else None
+    step.read(event.op, base.root, box)
 
 
-def _write(step: Step, op: ir.Operation) -> None:
-    base = step.view(op.operands[1])
+def _write(step: Step, event: Event) -> None:
+    base = step.view(event.operands[1])
     if base is None:
-        unknown(step, op)
+        unknown(step, event)
         return
-    if effect_of(op) is Effect.WRITE_SCATTERED:
-        step.write(op, base.root, None, covers=False)
+    if event.effect is Effect.WRITE_SCATTERED:
+        step.write(event.op, base.root, None, covers=False)
         return
-    part = access(op, base, 2, step.scalars)
-    if part.accumulates:
-        step.read(op, base.root, part.box)
-    step.write(op, base.root, part.box, covers=part.complete)
+    box = box_of(event, base, step.scalars)
+    if event.adds:
+        step.read(event.op, base.root, box)
+    step.write(event.op, base.root, box, covers=event.touch.complete)
 
 
-def _copy_start(step: Step, op: ir.Operation) -> None:
-    indirect = op.name == "tpu.enqueue_indirect_dma"
-    source, target, offsets = (_named_view(step, op, name) for name in ("source", "target", "offsets"))
-    counters = _semaphores(step, op)
-    moved = named(op, "target")
-    if source is None or target is None or moved is None or counters is None:
-        unknown(step, op)
+def _copy_start(step: Step, event: Event) -> None:
+    indirect = event.name == "tpu.enqueue_indirect_dma"
+    source, target, offsets = (_named_view(step, event, name) for name in ("source", "target", "offsets"))
+    counters = _semaphores(step, event)
+    if source is None or target is None or counters is None:
+        unknown(step, event)
         return
+    op = event.op
     step.read(op, source.root, None if indirect else source.box)
     if offsets is not None:
         step.read(op, offsets.root, offsets.box)
-    adds = "add" in op.attributes and bool(ir.BoolAttr(op.attributes["add"]).value)
-    if adds:
+    if event.adds:
         step.read(op, target.root, None)
     step.write(op, target.root, None if indirect else target.box, covers=False)
     for counter in counters:
-        step.start(op, counter, amount_of(moved, target), None if indirect else target)
+        step.start(op, counter, amount_of(event, target), None if indirect else target)
 
 
-def _copy_wait(step: Step, op: ir.Operation) -> None:
-    moved = named(op, "target") or named(op, "dst")
-    target = step.view(moved) if moved is not None else None
-    counters = _semaphores(step, op)
-    if moved is None or target is None or counters is None:
-        unknown(step, op)
+def _copy_wait(step: Step, event: Event) -> None:
+    target = _named_view(step, event, "target") or _named_view(step, event, "dst")
+    counters = _semaphores(step, event)
+    if target is None or counters is None:
+        unknown(step, event)
         return
     for counter in counters:
-        step.wait(op, counter, amount_of(moved, target))
+        step.wait(event.op, counter, amount_of(event, target))
 
 
-def _named_view(step: Step, op: ir.Operation, name: str) -> View | None:
-    value = named(op, name)
+def _named_view(step: Step, event: Event, name: str) -> View | None:
+    value = event.named(name)
     return step.view(value) if value is not None else None
 
 
-def _semaphores(step: Step, op: ir.Operation) -> list[View] | None:
+def _semaphores(step: Step, event: Event) -> list[View] | None:
     """The semaphores of a copy or a wait; None where one can't be told."""
-    given = [named(op, name) for name in ("semaphore", "source_semaphore", "target_semaphore")]
+    given = [event.named(name) for name in ("semaphore", "source_semaphore", "target_semaphore")]
     views = [step.view(value) for value in given if value is not None]
     known = [view for view in views if view is not None]
     return known if len(known) == len(views) else None
 
 
-def _signal(step: Step, op: ir.Operation) -> None:
-    counter = step.view(op.operands[0])
+def _signal(step: Step, event: Event) -> None:
+    counter = step.view(event.operands[0])
     if counter is None:
-        unknown(step, op)
+        unknown(step, event)
         return
-    amount = ("count", step.scalars.of(op.operands[1]))
-    if effect_of(op) is Effect.SIGNAL:
-        step.start(op, counter, amount, None)
+    amount = ("count", step.scalars.of(event.operands[1]))
+    if event.effect is Effect.SIGNAL:
+        step.start(event.op, counter, amount, None)
     else:
-        step.wait(op, counter, amount)
+        step.wait(event.op, counter, amount)
 
 
-def _seed(step: Step, op: ir.Operation) -> None:
-    step.write(op, PRNG, (), covers=True)
+def _seed(step: Step, event: Event) -> None:
+    step.write(event.op, PRNG, (), covers=True)
 
 
-def _random(step: Step, op: ir.Operation) -> None:
-    step.read(op, PRNG, ())
-    step.write(op, PRNG, (), covers=False)
+def _random(step: Step, event: Event) -> None:
+    step.read(event.op, PRNG, ())
+    step.write(event.op, PRNG, (), covers=False)
 
 
-def _sem_read(step: Step, op: ir.Operation) -> None:
-    step.scalars.forget(op.results)
+def _sem_read(step: Step, event: Event) -> None:
+    step.scalars.forget(event.results)
 
 
 MEMORY_OPS: dict[Effect, Handler] = {

@@ -26,11 +26,16 @@ _LISTED = 8
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """An integer argument: its `name`, the values of its elements, and its `rank`, 0 for a scalar."""
+    """An integer argument: its `name`, the values of its elements, and its `shape`, negative where it is dynamic."""
 
     name: str
     values: sym.Range
-    rank: int
+    shape: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        """0 for a scalar."""
+        return len(self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +49,8 @@ class InputArgument:
     @property
     def input(self) -> Input:
         """What contracts may say of it."""
-        rank = ir.RankedTensorType(self.value.type).rank
-        return Input(unknown_of(self.tensor), extent([self.tensor])[0], rank)
+        shape = tuple(ir.RankedTensorType(self.value.type).shape)
+        return Input(unknown_of(self.tensor), extent([self.tensor])[0], shape)
 
 
 def arguments_of(functions: Iterable[Function], unknowns: Unknowns) -> list[InputArgument]:
@@ -150,6 +155,9 @@ def _check(text: str, leaf: sym.Param | sym.Load, inputs: Mapping[str, Input]) -
     if index and len(index) != known.rank:
         message = f"contract '{text}': '{leaf.name}' has {known.rank} dimensions, and {leaf} has {len(index)} indices"
         raise UserError(message)
+    for place, size in zip(index, known.shape, strict=False):
+        if isinstance(place, sym.Const) and (place.value < 0 or 0 <= size <= place.value):
+            raise UserError(f"contract '{text}': {leaf} isn't in {leaf.name}, whose shape is {list(known.shape)}")
 
 
 def _told(inputs: Mapping[str, Input]) -> list[str]:

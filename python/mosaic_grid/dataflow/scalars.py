@@ -23,16 +23,20 @@ _ANYTHING = sym.type_range(64, True)
 
 
 class Scalars:
-    """Values of a body's scalars while it is walked; `bounds` are the grid's, `None` for a dynamic one."""
+    """Values of a body's scalars while it is walked; `bounds` are the grid's, `None` for a dynamic one.
 
-    def __init__(self, bounds: Iterable[int | None]) -> None:
+    `constants` are values that every walk has; they are only looked at, and may grow meanwhile.
+    """
+
+    def __init__(self, bounds: Iterable[int | None], constants: Mapping[Value, sym.Expr]) -> None:
         self._known: dict[Value, sym.Expr] = {}
+        self._constants = constants
         self._bounds = tuple(bounds)
         self._fresh = 0
 
     def of(self, value: Value) -> sym.Expr:
         """The value of a scalar that was computed; a fresh unknown for anything else."""
-        known = self._known.get(value)
+        known = self._known.get(value) or self._constants.get(value)
         if known is None:
             known = self._known[value] = self.unknown(value.type)
         return known

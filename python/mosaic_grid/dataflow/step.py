@@ -51,7 +51,8 @@ class Step:
         self.found = Findings()
         self._views = views
         self._guards: tuple[sym.Expr, ...] = ()
-        self._undecided: list[tuple[Access, tuple[Access, ...]]] = []
+        self._writes: dict[Root, list[Access]] = {}
+        self._undecided: list[tuple[Access, tuple[Access, ...], bool]] = []
         self._numbers = 0
 
     def finish(self) -> None:
@@ -73,18 +74,24 @@ class Step:
 
     def read(self, op: ir.Operation, root: Root, box: Box | None) -> None:
         """Notes a read, and whether the step has written all of it."""
-        if self.listing.is_dead(op):
+        dead = self.listing.is_dead(op)
+        if dead:
             return
         access = Access(op, root, box, self._guards)
         self.found.reads.append(access)
         if not self.state.has(root, box):
-            before = tuple(write for write in self.found.writes if write.root == root)
+            before = tuple(self._writes.get(root, ()))
             # a store that reads has no results, so nothing could show it dead
-            (self._undecided if len(op.results) else self.found.uncovered).append((access, before))
+            if len(op.results):
+                self._undecided.append((access, before, dead is None))
+            else:
+                self.found.uncovered.append((access, before))
 
     def write(self, op: ir.Operation, root: Root, box: Box | None, covers: bool) -> None:
         """Notes a write; one that `covers` leaves no element of the box as it was."""
-        self.found.writes.append(Access(op, root, box, self._guards))
+        access = Access(op, root, box, self._guards)
+        self.found.writes.append(access)
+        self._writes.setdefault(root, []).append(access)
         if covers and box is not None:
             self.state.write(root, box)
 
@@ -120,7 +127,9 @@ class Step:
         """One run of a block: at its end its scalars are known, and with them which loads are selected away."""
         outside, self._undecided = self._undecided, []
         yield
-        self.found.uncovered += [(access, b) for access, b in self._undecided if not is_dead(access.op, self._known)]
+        for access, before, chosen in self._undecided:
+            if not chosen or not is_dead(access.op, self._known):
+                self.found.uncovered.append((access, before))
         self._undecided = outside
 
     def differ(self, transfers: list[Transfer]) -> None:

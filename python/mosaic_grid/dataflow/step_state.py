@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 
 from jaxlib.mlir import ir
 
@@ -41,7 +42,7 @@ class Transfer:
     number: int
     guards: Guards = NO_GUARDS
 
-    @property
+    @functools.cached_property
     def account(self) -> tuple[object, ...]:
         """What has to be equal for the counts to match."""
         return self.semaphore, self.part, self.amount, self.guards
@@ -102,11 +103,17 @@ class State:
         """The state where a truth value is known to be 1."""
         opposite = sym.negation(guard)
         writes = {
-            root: tuple(dataclasses.replace(w, guards=w.guards - {guard}) for w in known if opposite not in w.guards)
+            root: tuple(
+                w if guard not in w.guards else Written(w.box, w.guards - {guard})
+                for w in known
+                if opposite not in w.guards
+            )
             for root, known in self.writes.items()
         }
         transfers = tuple(
-            dataclasses.replace(t, guards=t.guards - {guard}) for t in self.transfers if opposite not in t.guards
+            t if guard not in t.guards else dataclasses.replace(t, guards=t.guards - {guard})
+            for t in self.transfers
+            if opposite not in t.guards
         )
         return State(writes, transfers, self.waited)
 
@@ -148,6 +155,8 @@ class State:
 
     def unbalanced(self, earlier: State) -> list[Transfer]:
         """The transfers by which this state's counts differ from those of an earlier one."""
+        if self.transfers is earlier.transfers:
+            return []
         now, then = (collections.Counter(t.account for t in state.transfers) for state in (self, earlier))
         differing = {account for account in {*now, *then} if now[account] != then[account]}
         return [t for t in (*self.transfers, *earlier.transfers) if t.account in differing]

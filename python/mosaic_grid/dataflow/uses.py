@@ -17,21 +17,35 @@ SELECT = "arith.select"
 _FEW_USERS = 24
 
 
-def is_dead(op: ir.Operation, known: Known | None = None) -> bool:
+def is_dead(op: ir.Operation, known: Known) -> bool:
     """Whether nothing uses what an operation that only reads or computes gives.
 
-    JAX emits a load of the old contents before every store, and nothing uses it. With `known`, a selection by a known
-    scalar doesn't use what it doesn't take; this must be asked where the block of `op` has been walked, for only
-    selections in that block are looked at.
+    JAX emits a load of the old contents before every store, and nothing uses it. A selection by a known scalar doesn't
+    use what it doesn't take; this must be asked where the block of `op` has been walked, for only selections in that
+    block are looked at.
     """
     waiting = list(op.results)
     for seen, value in enumerate(waiting):
         for use in value.uses:
             user = use.owner.operation
-            if known is not None and user.name == SELECT and _ignores(user, use.operand_number, op, known):
+            if user.name == SELECT and _ignores(user, use.operand_number, op, known):
                 continue
             if effect_of(user) is not Effect.PURE or seen > _FEW_USERS:
                 return False
+            waiting.extend(user.results)
+    return True
+
+
+def is_dead_whatever(op: ir.Operation) -> bool | None:
+    """As `is_dead`, whatever is known; None where that is up to a selection."""
+    waiting = list(op.results)
+    chosen = False
+    for seen, value in enumerate(waiting):
+        for use in value.uses:
+            user = use.owner.operation
+            chosen = chosen or user.name == SELECT
+            if effect_of(user) is not Effect.PURE or seen > _FEW_USERS:
+                return None if chosen else False
             waiting.extend(user.results)
     return True
 

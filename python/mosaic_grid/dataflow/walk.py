@@ -15,6 +15,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.effects import Effect, is_memory
+from mosaic_grid.dataflow.events import Event
 from mosaic_grid.dataflow.listing import Computation, Listing
 from mosaic_grid.dataflow.memory import View
 from mosaic_grid.dataflow.memory_ops import MEMORY_OPS, unknown
@@ -37,22 +38,22 @@ class Walk(Step):
     def walk(self, block: ir.Block) -> ir.Operation | None:
         """Runs the operations of a block in order and returns its terminator."""
         lines = self.listing.of(block)
-        self.scalars.set(lines.constants)
         with self.block():
             for line in lines.lines:
                 self._walked += 1
                 if isinstance(line, Computation):
                     self.scalars.evaluate(line)
                 elif line.effect is Effect.CONTROL:
-                    self._control(line.op)
+                    self._control(line)
                 else:
-                    MEMORY_OPS.get(line.effect, unknown)(self, line.op)
+                    MEMORY_OPS.get(line.effect, unknown)(self, line)
         return lines.end
 
-    def _control(self, op: ir.Operation) -> None:
-        match op.name:
+    def _control(self, event: Event) -> None:
+        op = event.op
+        match event.name:
             case _ if any(len(region.blocks) > 1 for region in op.regions):
-                unknown(self, op)
+                unknown(self, event)
             case "scf.if":
                 self._branch(op)
             case "scf.for":

@@ -18,7 +18,8 @@ def patch(module: ModuleType) -> None:
         if options.asks_for_something():
             from mosaic_grid.jax_hook.programs import transform
 
-            transform(result.module, parameters["axis_context"])
+            exported = parameters["lowering_parameters"].for_export
+            transform(result.module, parameters["axis_context"], None if exported else result.host_callbacks)
         return result
 
     vars(module)["lower_jaxpr_to_module"] = lower_jaxpr_to_module

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import tempfile
 from pathlib import Path
 
 from jaxlib.mlir import ir
 
+from mosaic_grid.batching.loop import NAME as NOT_BATCHED
+from mosaic_grid.batching.loop import loop_around
 from mosaic_grid.diagnostics import Diagnostic, Severity
 from mosaic_grid.errors import UserError
 from mosaic_grid.grid import Dimension, Semantics
 from mosaic_grid.jax_hook import options
 from mosaic_grid.jax_hook.promises import contracts_about
 from mosaic_grid.packed import is_packed
+from mosaic_grid.passbase import Pass
 from mosaic_grid.passes import PASSES
+from mosaic_grid.passes.batch_grid import BatchGrid
 from mosaic_grid.passes.check_grid import CheckGrid
 from mosaic_grid.passes.partition_cores import PartitionCores
 from mosaic_grid.passes.resolve_grid import ResolveGrid
@@ -23,9 +28,17 @@ from mosaic_grid.program import Program
 from mosaic_grid.session import Session
 from mosaic_grid.targets import Target
 from mosaic_grid.unpack import unpack
+from mosaic_grid.write import write_bytecode
 
-_REWRITTEN_AWAY = frozenset({"idle-cores", "dynamic-core-parallel", "core-parallel-exceeds-cores"})
+_SHARED = frozenset({"idle-cores", "dynamic-core-parallel", "core-parallel-exceeds-cores"})
 """What `partition-cores` exists to remedy: it is looked for in what comes out, everything else in what goes in."""
+
+_LOOPS = "vmap-became-loop"
+"""What `batch-grid` remedies. A loop that it leaves for batches that are too large isn't told."""
+
+_REMEMBERED = 256
+_said: dict[tuple[bytes, Target | None, tuple[str, ...]], tuple[Diagnostic, ...]] = {}
+"""What was said of programs, by a digest that their locations go into, too."""
 
 _REPRODUCERS = Path(tempfile.gettempdir())
 
@@ -45,7 +58,7 @@ def run_passes(program: ir.Operation, mode: str, target: Target | None) -> Outco
     reports is raised as a `UserError`. Whatever fails in a pass leaves as it does from `run_pipeline`.
     """
     if mode == options.CHECK:
-        return Outcome(_run((CheckGrid(),), program, target), changed=False)
+        return Outcome(_checked(program, target), changed=False)
     if mode == options.ON:
         return _rewritten(program, target)
     session = Session(target, contracts=contracts_about(program))
@@ -59,17 +72,36 @@ def run_passes(program: ir.Operation, mode: str, target: Target | None) -> Outco
 
 
 def _rewritten(program: ir.Operation, target: Target | None) -> Outcome:
-    said, before = _run((CheckGrid(),), program, target), _grids(program)
-    if not any(_is_open(dimension) for _, grid in before for dimension in grid):
+    said, before = _checked(program, target), _grids(program)
+    in_loops = any(loop_around(launch.op) is not None for launch in Program(program).launches)
+    if not in_loops and not any(_is_open(dimension) for _, grid in before for dimension in grid):
         return Outcome(said, changed=False)
+    batch = (BatchGrid(),) if in_loops else ()
     # without knowing the chip nothing can be said of its cores: a kernel that is shared needs as many as it says
     share = (PartitionCores(),) if target is not None else ()
-    more = _run((ResolveGrid(), *share), program, target)
+    more = _run((*batch, ResolveGrid(), *share), program, target)
     if _grids(program) == before:
         return Outcome(said + more, changed=False)
-    kept = [each for each in said if each.name not in _REWRITTEN_AWAY]
-    left = [each for each in _run((CheckGrid(),), program, target) if each.name in _REWRITTEN_AWAY]
+    gone = _SHARED if any(each.name == NOT_BATCHED for each in more) else {*_SHARED, _LOOPS}
+    kept = [each for each in said if each.name not in gone]
+    left = [each for each in _checked(program, target) if each.name in _SHARED]
     return Outcome(kept + more + left, changed=True)
+
+
+def _checked(program: ir.Operation, target: Target | None) -> list[Diagnostic]:
+    """What `check-grid` says; of a program that it has seen before, as of a kernel lowered again, what it said then."""
+    key = hashlib.sha256(write_bytecode(program)).digest(), target, contracts_about(program)
+    found = _said.get(key)
+    if found is None:
+        if len(_said) >= _REMEMBERED:
+            _said.clear()
+        found = _said[key] = tuple(_run((CheckGrid(),), program, target))
+    return list(found)
+
+
+def forget() -> None:
+    """Forgets what was said of programs, as if each were new."""
+    _said.clear()
 
 
 def _is_open(dimension: Dimension) -> bool:
@@ -82,9 +114,7 @@ def _grids(program: ir.Operation) -> list[tuple[str, tuple[Dimension, ...]]]:
     return [(launch.kernel.symbol, launch.kernel.grid) for launch in Program(program).launches]
 
 
-def _run(
-    passes: tuple[CheckGrid | ResolveGrid | PartitionCores, ...], program: ir.Operation, target: Target | None
-) -> list[Diagnostic]:
+def _run(passes: tuple[Pass, ...], program: ir.Operation, target: Target | None) -> list[Diagnostic]:
     session = Session(target, contracts=contracts_about(program))
     run_pipeline(Pipeline(passes), program, session, reproducers=_REPRODUCERS)
     return session.diagnostics

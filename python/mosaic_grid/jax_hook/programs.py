@@ -26,8 +26,11 @@ from mosaic_grid.unpack import pack, unpack
 _NOTHING = Outcome([], changed=False)
 
 
-def transform(module: ir.Module, axis_context: Any) -> None:
+def transform(module: ir.Module, axis_context: Any, callbacks: list[Any] | None) -> None:
     """Runs the passes on a program, in place; one without kernels stays as it is.
+
+    `callbacks` are the Python functions that the program calls by their number. Functions that print what kernels on
+    the CPU print are added; without a list they print nothing.
 
     Raises `UserError` for a kernel that can't be lowered for the CPU, and where a pipeline of the user's reports an
     error. What fails in `check` and `on`, by our fault or for a program that can't be read, is a warning, and leaves
@@ -49,7 +52,7 @@ def transform(module: ir.Module, axis_context: Any) -> None:
             _leave(error)
             return
         if on_cpu:
-            _lower_to_cpu(work)
+            _lower_to_cpu(work, callbacks)
         else:
             refuse_dynamic(work)
         if options.report.value:
@@ -98,11 +101,13 @@ def _leave(error: Exception) -> None:
     warnings.warn(f"mosaic-grid leaves a program as it is: {error}", MosaicGridWarning, stacklevel=2)
 
 
-def _lower_to_cpu(work: ir.Operation) -> None:
+def _lower_to_cpu(work: ir.Operation, callbacks: list[Any] | None) -> None:
     from mosaic_grid.cpu.convert import lower_to_cpu
     from mosaic_grid.cpu.options import Options
+    from mosaic_grid.cpu.prints import Prints
 
-    lower_to_cpu(work, Options(), [each for each in Program(work).launches if ON_CPU in each.op.attributes])
+    launches = [each for each in Program(work).launches if ON_CPU in each.op.attributes]
+    lower_to_cpu(work, Options(), launches, None if callbacks is None else Prints(callbacks))
     work.attributes[EXACT] = ir.UnitAttr.get()
 
 

@@ -12,13 +12,13 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import backend_config
 from mosaic_grid.dataflow.effects import Effect, effect_of, leaves_the_core
-from mosaic_grid.dataflow.freshness import Steps, follow
+from mosaic_grid.dataflow.freshness import Steps, follow, relied_on
 from mosaic_grid.legality.handover import carried_state, unfinished_copies
-from mosaic_grid.legality.sharing import Sharing
+from mosaic_grid.legality.sharing import Sharing, is_own_memory, is_semaphore
 from mosaic_grid.objections import Assumption, Judgement, Objection
 from mosaic_grid.program import Kernel, Launch
 
-__all__ = ["Assumption", "Judgement", "Objection", "assumptions", "examine", "judge", "objections"]
+__all__ = ["Assumption", "Judgement", "Objection", "assumptions", "examine", "hands_on", "judge", "objections"]
 
 
 def objections(kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch]) -> tuple[Objection, ...]:
@@ -57,9 +57,7 @@ def examine(
     kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], most: Mapping[int, int] | None = None
 ) -> Judgement:
     """As `judge`, whatever the dimensions are called: what is neither proved nor refuted is an assumption."""
-    if examine not in kernel.memo:
-        kernel.memo[examine] = _of_the_body(kernel)
-    effects = [*_of_the_launches(launches), *kernel.memo[examine]]
+    effects = _effects(kernel, launches)
     if effects:
         return Judgement(tuple(effects))
     steps = follow(kernel, max(axes))
@@ -67,6 +65,26 @@ def examine(
     if unknown:
         return Judgement(tuple(_not_followed(op) for op in dict.fromkeys(unknown)))
     return _of_the_memory(Sharing.of(kernel, axes, launches, most), steps)
+
+
+def hands_on(kernel: Kernel, axis: int, launches: Sequence[Launch]) -> bool:
+    """Whether something surely speaks against sharing this dimension, and any later one, alone.
+
+    False says nothing. That is found with less work than `judge` takes, which has the reasons.
+    """
+    if _effects(kernel, launches):
+        return True
+    first = len(kernel.arguments) - kernel.scratch_count
+    own = {k for k, argument in enumerate(kernel.arguments[first:], first) if is_own_memory(argument)}
+    own -= {k for k in own if is_semaphore(kernel.arguments[k])}
+    return bool(own) and any(root.argument in own for root in relied_on(kernel, axis))
+
+
+def _effects(kernel: Kernel, launches: Sequence[Launch]) -> list[Objection]:
+    """What speaks against sharing any dimension."""
+    if examine not in kernel.memo:
+        kernel.memo[examine] = _of_the_body(kernel)
+    return [*_of_the_launches(launches), *kernel.memo[examine]]
 
 
 def _of_the_memory(sharing: Sharing, steps: Steps) -> Judgement:

@@ -6,12 +6,12 @@ import dataclasses
 import functools
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from mosaic_grid.cpu.faults import Fault, Said, What
+from mosaic_grid.cpu.prints import filled
 from mosaic_grid.cpu.records import Record
 from mosaic_grid.cpu.roots import Root, title
 from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
@@ -21,7 +21,6 @@ from mosaic_grid.runner.dependence import Dependence
 type Found = tuple[Record, Fault]
 type Matters = Callable[[Record, Root], Dependence]
 
-_PLACE = re.compile(r"\$s\d+")
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.REMARK)
 
 
@@ -200,15 +199,9 @@ def _logged(found: Finding, _: Matters) -> Diagnostic:
 
 
 def printed(said: Said, details: Sequence[int]) -> str:
-    """The text with the numbers in their places, `$s0` and so on, or else behind it."""
-    numbers = [
-        str(np.asarray(bits, np.int32).view(np.float32)) if is_float else str(bits)
-        for is_float, bits in zip(said.floats, details, strict=False)
-    ]
-    places = {f"$s{place}": number for place, number in enumerate(numbers)}
-    if not any(place in said.text for place in places):
-        return " ".join([said.text, *numbers])
-    return _PLACE.sub(lambda match: places.get(match.group(), match.group()), said.text)
+    """The text with the numbers, of which those that are floats are given as their bits."""
+    pairs = zip(said.floats, details, strict=False)
+    return filled(said.text, [np.int32(bits).view(np.float32) if is_float else bits for is_float, bits in pairs])
 
 
 def _stuck(found: Finding, matters: Matters | None = None) -> Diagnostic:

@@ -23,6 +23,7 @@ from mosaic_grid.errors import UserError
 from mosaic_grid.passes.lower_to_cpu import LowerToCpu
 from mosaic_grid.pipeline import Pipeline, run_pipeline
 from mosaic_grid.runner import findings
+from mosaic_grid.runner.contracts import CheckedContracts, checked_contracts
 from mosaic_grid.runner.programs import Opened
 from mosaic_grid.session import Session
 
@@ -54,10 +55,14 @@ class Observed:
 
 @dataclasses.dataclass(frozen=True)
 class Lowered:
-    """A program without launches whose `@main` returns what `recording` says behind its own results."""
+    """A program without launches whose `@main` returns what `recording` says behind its own results.
+
+    `contracts` are those that it checks itself.
+    """
 
     module: ir.Operation
     recording: Recording
+    contracts: CheckedContracts | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Recorded:
 
     executable: Executable
     recording: Recording
+    contracts: CheckedContracts | None = None
 
     @property
     def arguments(self) -> tuple[TensorSpec, ...]:
@@ -88,7 +94,10 @@ class Recorded:
         return observed.results
 
     def observe(self, arrays: Sequence[Array], codes: Codes | None = None, default: Fill = Fill.DEFAULT) -> Observed:
-        """Runs the program and reads the records. `codes` say what unwritten memory holds, others hold `default`."""
+        """Runs the program and reads the records. `codes` say what unwritten memory holds, others hold `default`.
+
+        Raises `KernelError` for arguments that break a contract which the program checks.
+        """
         given = list(arrays)
         if self.recording.takes_codes:
             every = np.full(ROOTS, default, np.int32)
@@ -96,6 +105,8 @@ class Recorded:
                 every[number] = fill
             given.append(every)
         found = self.executable(*given)
+        if self.contracts and (broken := self.contracts.broken(found)):
+            raise KernelError(broken)
         count = len(self.results)
         pairs = zip(self.recording.records, found[count:], strict=True)
         faults = [(record, fault) for record, array in pairs for fault in record.faults.read(array)]
@@ -118,10 +129,10 @@ def lower_recorded(
     copy = opened.module.clone(ip=False).operation
     step = Recorder(options.uninitialized, options.dma, options.interleave, options.precision)
     run_pipeline(Pipeline((step,)), copy, Session(), reproducers=reproducers)
-    return Lowered(copy, found[0])
+    return Lowered(copy, found[0], checked_contracts(copy))
 
 
 def compile_recorded(lowered: Lowered) -> Recorded:
     """Compiles it, quickly where everything is recorded of a large program. Raises `UserError`."""
     quick = lowered.recording.takes_codes and sum(1 for _ in nested(lowered.module)) > _LARGE
-    return Recorded(compile_program(lowered.module, quick=quick), lowered.recording)
+    return Recorded(compile_program(lowered.module, quick=quick), lowered.recording, lowered.contracts)

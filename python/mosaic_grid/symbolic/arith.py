@@ -6,13 +6,9 @@ from collections.abc import Iterable
 
 from mosaic_grid.symbolic.expr import Expr, Origin
 from mosaic_grid.symbolic.nodes import Const, Linear, Load, Param, Product, Wrap, settled
+from mosaic_grid.symbolic.nodes import constant as constant
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod
 from mosaic_grid.symbolic.ranges import Range, type_range
-
-
-def constant(value: int) -> Expr:
-    """An integer."""
-    return Const(value)
 
 
 def parameter(name: str, values: Range, origin: Origin | None = None, divisor: int = 1) -> Expr:
@@ -27,13 +23,21 @@ def load(name: str, index: Iterable[Expr], values: Range, origin: Origin | None 
 
 def add(*exprs: Expr) -> Expr:
     """The sum."""
-    return combination((e, 1) for e in exprs)
+    if len(exprs) == 2:
+        a, b = exprs
+        if isinstance(a, Const):
+            if isinstance(b, Const):
+                return constant(a.value + b.value)
+            a, b = b, a
+        if isinstance(b, Const) and b.value == 0:
+            return a
+    return combination([(e, 1) for e in exprs])
 
 
 def sub(a: Expr, b: Expr) -> Expr:
     """`a - b`."""
     if isinstance(b, Const) and (b.value == 0 or isinstance(a, Const)):
-        return Const(a.value - b.value) if isinstance(a, Const) else a
+        return constant(a.value - b.value) if isinstance(a, Const) else a
     return combination([(a, 1), (b, -1)])
 
 
@@ -53,37 +57,38 @@ def mul(a: Expr, b: Expr) -> Expr:
     return settled(Product(a, b))
 
 
-def combination(terms: Iterable[tuple[Expr, int]], constant: int = 0) -> Expr:
-    """`constant` plus the sum of `coefficient * expr`, like terms collected."""
+def combination(terms: Iterable[tuple[Expr, int]], offset: int = 0) -> Expr:
+    """`offset` plus the sum of `coefficient * expr`, like terms collected."""
     total: dict[Expr, int] = {}
     for expr, coefficient in terms:
-        parts, offset = linear_parts(expr)
-        constant += coefficient * offset
+        parts, own = linear_parts(expr)
+        offset += coefficient * own
         for atom, c in parts:
             total[atom] = total.get(atom, 0) + coefficient * c
     _join_quotients(total)
     kept = [(atom, c) for atom, c in total.items() if c]
     if not kept:
-        return Const(constant)
+        return constant(offset)
     if len(kept) > 1:
         kept.sort(key=lambda term: term[0].text)
-    elif constant == 0 and kept[0][1] == 1:
+    elif offset == 0 and kept[0][1] == 1:
         return kept[0][0]
-    return settled(Linear(tuple(kept), constant))
+    return settled(Linear(tuple(kept), offset))
 
 
 def linear_parts(expr: Expr) -> tuple[tuple[tuple[Expr, int], ...], int]:
     """`expr` as `(atom, coefficient)` pairs and a constant."""
-    match expr:
-        case Const(value):
-            return (), value
-        case Linear(terms, constant):
-            return terms, constant
+    if isinstance(expr, Const):
+        return (), expr.value
+    if isinstance(expr, Linear):
+        return expr.terms, expr.constant
     return ((expr, 1),), 0
 
 
 def _join_quotients(total: dict[Expr, int]) -> None:
     """Joins a remainder with its quotient or its dividend, in place."""
+    if len(total) < 2:
+        return
     for rest in [atom for atom in total if isinstance(atom, Mod) and isinstance(atom.b, Const)]:
         c, k, quotient = total[rest], rest.b.range.lo, FloorDiv(rest.a, rest.b)
         if c == 0 or isinstance(rest.a, Linear):

@@ -83,7 +83,8 @@ def node[T: Expr](cls: type[T]) -> type[T]:
     def equal(self: T, other: object) -> bool:
         if self is other:
             return True
-        return self.__class__ is other.__class__ and hash(self) == hash(other) and equal_fields(self, other)
+        # the hashes are compared without a detour over `hash`
+        return self.__class__ is other.__class__ and hash_once(self) == hash_once(other) and equal_fields(self, other)
 
     def hash_once(self: T) -> int:
         known: int | None = self.__dict__.get("_hash")

@@ -17,7 +17,8 @@ from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witn
 
 def constant_of(expr: Expr) -> int | None:
     """The one value of the expression, `None` where it isn't known to have one."""
-    return expr.range.lo if expr.range.lo == expr.range.hi else None
+    values = expr.range
+    return values.lo if values.lo == values.hi else None
 
 
 def range_of(expr: Expr) -> Range:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Literal
 
@@ -25,6 +26,12 @@ class Const(Expr):
 
     def _multiple(self) -> int:
         return abs(self.value)
+
+
+@functools.lru_cache(maxsize=4096)
+def constant(value: int) -> Expr:
+    """An integer; most are small and come again and again."""
+    return Const(value)
 
 
 @node
@@ -244,4 +251,5 @@ class Junction(Truth):
 
 def settled(expr: Expr) -> Expr:
     """A node whose range is a single integer is that integer."""
-    return Const(expr.range.lo) if expr.range.lo == expr.range.hi else expr
+    values = expr.range
+    return constant(values.lo) if values.lo == values.hi else expr

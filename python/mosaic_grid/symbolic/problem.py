@@ -18,6 +18,7 @@ class Grid:
     an input, the same at every step. A parameter in `opaque` is no input but computed from some: not all of its values
     need occur, so that a claim is refuted only where it fails for all of them. The same holds of products, and of loads
     but from the arrays `arrays`, which are inputs: they hold whatever the contracts allow.
+    Where `proofs` is False nobody asks for one: unknown then is an answer of what would be proved, too.
     `at_steps` are truth values that are 1 at every step, as `n0 == ceildiv(n, 128)` for what an index map calls `n0`.
     """
 
@@ -28,6 +29,7 @@ class Grid:
     arrays: frozenset[str] = frozenset()
     at_steps: tuple[Expr, ...] = ()
     indices: tuple[str, ...] = ()
+    proofs: bool = True
 
     def __post_init__(self) -> None:
         if not self.indices:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 
@@ -55,6 +56,7 @@ def corners(function: Callable[[int, int], int], a: Range, b: Range) -> Range:
     return Range(min(values), max(values))
 
 
+@functools.lru_cache(maxsize=64)
 def type_range(bits: int, signed: bool) -> Range:
     """What an integer of this type can hold; two's complement when signed."""
     return Range(-(1 << bits - 1), (1 << bits - 1) - 1) if signed else Range(0, (1 << bits) - 1)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
+from mosaic_grid.cpu.build import Index
 from mosaic_grid.cpu.faults import What
 from mosaic_grid.cpu.inside import check_inside
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.rules.views import allocate
+from mosaic_grid.cpu.steps import Slice
 from mosaic_grid.cpu.touches import nested
 from mosaic_grid.cpu.views import View
 from mosaic_grid.dataflow.effects import named
@@ -28,10 +33,10 @@ def start(low: Lowering, body: ir.Operation) -> None:
         low.memory.state[Root(BARRIER, (), build.i32_type(), Kind.STATE)] = build.i32(0)
 
 
-def refuse_elsewhere(op: ir.Operation, what: str) -> None:
+def refuse_elsewhere(op: ir.Operation, what: str, whom: Sequence[str] = tuple(_OWN)) -> None:
     """Raises `UnsupportedError` if an operation reaches out to another device or core, or may do so."""
-    for name, own in _OWN.items():
-        value = named(op, name)
+    for name in whom:
+        value, own = named(op, name), _OWN[name]
         if value is not None:
             owner = value.owner
             if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != own:
@@ -60,11 +65,23 @@ def wait(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> Non
 
 
 def _signal(low: Lowering, op: ir.Operation) -> None:
-    refuse_elsewhere(op, "a signal to")
     semaphore = low.view(op.operands[0])
+    core = named(op, "core_id")
+    if core is not None and semaphore.root in (low.semaphores_of_cores or ()):
+        refuse_elsewhere(op, "a signal to", ("device_id", "subcore_id"))
+        semaphore = _of_core(semaphore, low.index(core))
+    else:
+        refuse_elsewhere(op, "a signal to")
     signal(low, op, semaphore, low.value(op.operands[1]))
     if low.watch is not None:
         low.watch.signalled(semaphore)
+
+
+def _of_core(semaphore: View, core: Index) -> View:
+    """The same semaphore of another core: the row of the root that holds it is what the view begins with."""
+    row, *steps = semaphore.steps
+    assert isinstance(row, Slice)
+    return dataclasses.replace(semaphore, steps=(dataclasses.replace(row, offsets=(core, *row.offsets[1:])), *steps))
 
 
 def _wait(low: Lowering, op: ir.Operation) -> None:
@@ -84,8 +101,10 @@ def _barrier_semaphore(low: Lowering, _: ir.Operation) -> View:
     raise UnsupportedError("a barrier semaphore outside of a launch")
 
 
-def _barrier(low: Lowering, op: ir.Operation) -> None:
-    raise UnsupportedError("a barrier between subcores, which run one after the other")
+def _barrier(low: Lowering, _: ir.Operation) -> None:
+    """Nothing where all cores have come as far as this before one goes on."""
+    if low.semaphores_of_cores is None:
+        raise UnsupportedError("a barrier between subcores, which run one after the other")
 
 
 RULES: dict[str, Rule] = {

@@ -15,6 +15,7 @@ from mosaic_grid.cpu.rules.vector import box
 from mosaic_grid.cpu.types import lowered
 from mosaic_grid.cpu.wide import widen, widened
 from mosaic_grid.ir_types import Value
+from mosaic_grid.program import attribute_of
 
 
 def _iota(_: Lowering, op: ir.Operation) -> Value:
@@ -81,9 +82,21 @@ def _iteration_bound(low: Lowering, op: ir.Operation) -> Value:
     return build.as_value(low.bounds[integer(op, "dim")])
 
 
-def _device_id(_: Lowering, __: ir.Operation) -> Value:
-    """There is one device."""
+def _device_id(_: Lowering, op: ir.Operation) -> Value:
+    """The device's number among those that the program is for, which are partitions of one or replicas."""
+    program = op
+    while program.parent is not None:
+        program = program.parent.operation
+    if _count(program, "mhlo.num_partitions") > 1:
+        return build.convert(hlo.partition_id(), build.i32_type())
+    if _count(program, "mhlo.num_replicas") > 1:
+        return build.convert(hlo.replica_id(), build.i32_type())
     return build.i32(0)
+
+
+def _count(program: ir.Operation, name: str) -> int:
+    found = attribute_of(program, name, ir.IntegerAttr)
+    return 1 if found is None else found.value
 
 
 def _assert(low: Lowering, op: ir.Operation) -> None:
@@ -95,7 +108,9 @@ def _assert(low: Lowering, op: ir.Operation) -> None:
 
 
 def _log(low: Lowering, op: ir.Operation) -> None:
-    """What the kernel's author prints is recorded where everything is; vectors without their numbers."""
+    """What the kernel's author prints is printed; recorded where everything is, of vectors the text alone."""
+    if low.prints is not None:
+        low.prints.add(low, op)
     if low.faults is None or not low.faults.everything:
         return
     values = [low.value(operand) for operand in op.operands if not isinstance(operand.type, ir.MemRefType)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from mosaic_grid.symbolic.problem import PARALLEL, Grid, Window
 from mosaic_grid.symbolic.proofs.coverage import covered
 from mosaic_grid.symbolic.proofs.effort import MOST, TooComplexError, UndecidedError, limited
+from mosaic_grid.symbolic.proofs.never import never
 from mosaic_grid.symbolic.proofs.races import meets_array, no_race
 from mosaic_grid.symbolic.proofs.revisits import revisits_follow
 from mosaic_grid.symbolic.proofs.values import extent, narrowed
@@ -24,6 +25,7 @@ __all__ = [
     "limited",
     "meets_array",
     "narrowed",
+    "never",
     "no_race",
     "revisits_follow",
 ]

@@ -31,6 +31,8 @@ def revisits_follow(grid: Grid, window: Window, again: Sequence[Expr] = (), most
         for axis in range(len(grid.bounds))
         # behind the dimension that is counted up `again` starts anew, where no step is earlier
         for before in reversed(range(axis + 1))
+        # whose index chooses the block is no later at the same block
+        if _equal(steps, before) not in same
     ]
     return judge(steps, failures, most)
 
@@ -46,7 +48,12 @@ def _next(steps: Steps, axis: int) -> list[Expr]:
     return truths
 
 
+def _equal(steps: Steps, axis: int) -> Expr:
+    """That `first` and `again` have the same index in a dimension."""
+    return comparison("==", steps.indices("first")[axis], steps.indices("again")[axis])
+
+
 def _later(steps: Steps, axis: int) -> list[Expr]:
     """That `again` is later than `first` and differs from it first in this dimension."""
     pairs = list(zip(steps.indices("first"), steps.indices("again"), strict=True))
-    return [*(comparison("==", a, b) for a, b in pairs[:axis]), comparison("<", *pairs[axis])]
+    return [*(_equal(steps, before) for before in range(axis)), comparison("<", *pairs[axis])]

@@ -1,0 +1,159 @@
+"""Cores that signal each other on the CPU: what one writes before a barrier another reads behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hooked import hooked, quietly
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.experimental.pallas import tpu_sc as plsc
+
+from mosaic_grid.cpu.convert import UnsupportedKernelError
+
+X = np.arange(16 * 128, dtype=np.int32).reshape(16, 128)
+COUNTER = pltpu.SemaphoreType.REGULAR
+
+
+@pytest.fixture(autouse=True)
+def on_cpu() -> Iterator[None]:
+    """Every test runs with the option."""
+    with hooked(cpu="v5p"):
+        yield
+
+
+def exchanged(meet: Callable[[Any], None], cores: int | None = None) -> Any:
+    """Each core adds one to its part of the rows, and then takes over that of the core behind it."""
+
+    def kernel(x_ref: Any, shared: Any, o_ref: Any, semaphores: Any, buffer: Any) -> None:
+        number, core = lax.axis_size("core"), lax.axis_index("core")
+        size = 16 // number
+        mine, next_ones = pl.ds(core * size, size), pl.ds((core + 1) % number * size, size)
+        part = buffer.at[pl.ds(0, size)]
+        pltpu.sync_copy(x_ref.at[mine], part)
+        buffer[...] += 1
+        pltpu.sync_copy(part, shared.at[mine])
+        meet(semaphores)
+        pltpu.sync_copy(shared.at[next_ones], part)
+        pltpu.sync_copy(part, o_ref.at[mine])
+
+    mesh = pltpu.TensorCoreMesh(axis_name="core", **({} if cores is None else {"num_cores": cores}))
+    like = jax.ShapeDtypeStruct(X.shape, X.dtype)
+    scratch = [COUNTER((2,)), pltpu.VMEM((16, 128), jnp.int32)]
+    return jax.jit(lambda x: pl.kernel(kernel, out_type=(like, like), mesh=mesh, scratch_types=scratch)(x)[1])
+
+
+def barrier(semaphores: Any) -> None:
+    """The one that comes with Pallas."""
+    pltpu.core_barrier(semaphores.at[1], core_axis_name="core")
+
+
+def signal_everybody(semaphores: Any) -> None:
+    """A signal to each core, itself included, by its constant number."""
+    number = lax.axis_size("core")
+    for core in range(number):
+        pl.semaphore_signal(semaphores.at[0], core_index=core)
+    pl.semaphore_wait(semaphores.at[0], number)
+
+
+def signal_the_next(semaphores: Any) -> None:
+    """A signal to a core whose number is computed, and back."""
+    number, core = lax.axis_size("core"), lax.axis_index("core")
+    pl.semaphore_signal(semaphores.at[0], device_id={"core": (core + 1) % number})
+    pl.semaphore_wait(semaphores.at[0], 1)
+    pl.semaphore_signal(semaphores.at[1], device_id={"core": (core + number - 1) % number})
+    pl.semaphore_wait(semaphores.at[1], 1)
+
+
+def scoped_barrier(_: Any) -> None:
+    """A barrier by a semaphore that is there for it alone."""
+    pl.run_scoped(lambda semaphore: pltpu.core_barrier(semaphore, core_axis_name="core"), COUNTER)
+
+
+@pytest.mark.parametrize("meet", [barrier, scoped_barrier, signal_everybody, signal_the_next])
+@pytest.mark.parametrize("cores", [None, 1, 2])
+def test_cores_exchange(meet: Callable[[Any], None], cores: int | None) -> None:
+    """Two cores swap their halves over a barrier; a single one meets itself."""
+    wanted = X if cores == 1 else np.roll(X, 8, axis=0)
+    np.testing.assert_array_equal(exchanged(meet, cores)(X), wanted + 1)
+
+
+def test_semaphores_are_used_up() -> None:
+    """Each core counts its own signals: what is left after a wait is what it was sent and hasn't taken."""
+
+    def kernel(o_ref: Any, semaphore: Any, count: Any) -> None:
+        core = lax.axis_index("core")
+
+        @pl.when(core == 0)
+        def _() -> None:
+            pl.semaphore_signal(semaphore, 5, core_index=1)
+
+        pl.semaphore_signal(semaphore, 2)
+        pl.semaphore_wait(semaphore, 1)
+        count[0] = pl.semaphore_read(semaphore)
+        pltpu.sync_copy(count, o_ref.at[core])
+
+    mesh = pltpu.TensorCoreMesh(axis_name="core", num_cores=2)
+    scratch = [COUNTER, pltpu.SMEM((1,), jnp.int32)]
+    call = pl.kernel(kernel, out_type=jax.ShapeDtypeStruct((2, 1), jnp.int32), mesh=mesh, scratch_types=scratch)
+    np.testing.assert_array_equal(jax.jit(call)(), [[1], [6]])
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_subcores_meet_in_their_core_s_memory(cores: int) -> None:
+    """What a subcore writes to shared memory before a barrier the others of its core read behind it."""
+
+    def kernel(x_ref: Any, o_ref: Any, row: Any, shared: Any) -> None:
+        core, subcore = lax.axis_index("core"), lax.axis_index("subcore")
+        pltpu.sync_copy(x_ref.at[core, subcore], row)
+        pltpu.sync_copy(row, shared.at[subcore])
+        plsc.subcore_barrier()
+        pltpu.sync_copy(shared.at[15 - subcore], row)
+        pltpu.sync_copy(row, o_ref.at[core, subcore])
+
+    mesh = plsc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore", num_cores=cores)
+    scratch = [pltpu.VMEM((8,), jnp.int32), pltpu.VMEM_SHARED((16, 8), jnp.int32)]
+    like = jax.ShapeDtypeStruct((cores, 16, 8), jnp.int32)
+    x = np.arange(cores * 128, dtype=np.int32).reshape(like.shape)
+    call = pl.kernel(kernel, out_type=like, mesh=mesh, scratch_types=scratch)
+    np.testing.assert_array_equal(quietly(jax.jit(call), x), x[:, ::-1])
+
+
+def test_cores_of_several_steps_are_refused() -> None:
+    """Cores with steps of their own meet in each of them: that is refused, at the signal."""
+
+    def kernel(x_ref: Any, o_ref: Any, semaphore: Any) -> None:
+        pl.semaphore_signal(semaphore, core_index=1 - pl.program_id(0))
+        pl.semaphore_wait(semaphore, 1)
+        o_ref[...] = x_ref[...]
+
+    block = pl.BlockSpec((8, 128), lambda i, j: (i, 0))
+    call = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype),
+        grid=(2, 3),
+        in_specs=[block],
+        out_specs=block,
+        scratch_shapes=[COUNTER],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=(pltpu.CORE_PARALLEL, pltpu.ARBITRARY)),
+    )
+    with pytest.raises(UnsupportedKernelError, match=r"test_cpu_lockstep.py:\d+:\d+: tpu.sem_signal: a signal to"):
+        jax.jit(call)(X)
+
+
+def test_wait_in_a_loop_is_refused() -> None:
+    """Where a wait isn't met by every core alike the kernel is refused, at the wait."""
+
+    def meet(semaphores: Any) -> None:
+        @pl.loop(0, lax.axis_index("core") + 1)
+        def _(_: Any) -> None:
+            signal_everybody(semaphores)
+
+    with pytest.raises(UnsupportedKernelError, match=r"test_cpu_lockstep.py:\d+:\d+: tpu.sem_wait: .* a loop"):
+        exchanged(meet)(X)
