@@ -78,6 +78,7 @@ def test_warning_is_at_the_user_s_line() -> None:
     (found,) = [each for each in caught if "[parallel-race]" in str(each.message)]
     assert found.filename == __file__
     assert "pl.pallas_call(" in Path(__file__).read_text().splitlines()[found.lineno - 1]
+    assert __file__ not in str(found.message), "Python tells the place"
 
 
 def test_idle_cores_are_told_of_unless_they_are_put_to_work() -> None:
@@ -90,6 +91,15 @@ def test_idle_cores_are_told_of_unless_they_are_put_to_work() -> None:
         told[mode] = [each for each in caught if "[idle-cores]" in str(each.message)]
     assert len(told["check"]) == 1
     assert told["on"] == []
+
+
+def test_a_chip_that_nobody_names() -> None:
+    """Where JAX doesn't say which chip a program is for, `on` tells why the idle core stays idle."""
+    with hooked("on"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        jax.jit(lambda n, x: rows(n, x)).trace(N, X).lower(lowering_platforms=("tpu",))
+    (found,) = [str(each.message) for each in caught if "[idle-cores]" in str(each.message)]
+    assert "an abstract mesh with a device says it" in found
 
 
 def test_remarks_go_to_the_logger(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid.batching.loop import NAME as NOT_BATCHED
 from mosaic_grid.batching.loop import loop_around
-from mosaic_grid.diagnostics import Diagnostic, Severity
+from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.errors import UserError
 from mosaic_grid.grid import Dimension, Semantics
 from mosaic_grid.jax_hook import options
@@ -60,14 +60,15 @@ def run_passes(program: ir.Operation, mode: str, target: Target | None) -> Outco
     if mode == options.CHECK:
         return Outcome(_checked(program, target), changed=False)
     if mode == options.ON:
-        return _rewritten(program, target)
+        outcome = _rewritten(program, target)
+        return outcome if target is not None else _with_reason(outcome)
     session = Session(target, contracts=contracts_about(program))
     run_pipeline(parse_pipeline(mode, PASSES), program, session, reproducers=_REPRODUCERS)
     if is_packed(program):
         unpack(program)
     for each in session.diagnostics:
         if each.severity is Severity.ERROR:
-            raise UserError(each.message, each.place, [note.message for note in each.notes])
+            raise UserError(each.message, each.place, [found.message for found in each.notes])
     return Outcome(session.diagnostics, changed=True)
 
 
@@ -86,6 +87,15 @@ def _rewritten(program: ir.Operation, target: Target | None) -> Outcome:
     kept = [each for each in said if each.name not in gone]
     left = [each for each in _checked(program, target) if each.name in _SHARED]
     return Outcome(kept + more + left, changed=True)
+
+
+def _with_reason(outcome: Outcome) -> Outcome:
+    """The same, where nobody says which chip this is: with that as the reason why nothing is shared."""
+    why = note("JAX doesn't say which chip this is for, so nothing is shared: an abstract mesh with a device says it")
+    said = [
+        dataclasses.replace(each, notes=(*each.notes, why)) if each.name in _SHARED else each for each in outcome.said
+    ]
+    return Outcome(said, outcome.changed)
 
 
 def _checked(program: ir.Operation, target: Target | None) -> list[Diagnostic]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import warnings
 from collections.abc import Iterable
@@ -22,10 +23,11 @@ _registry: dict[str | tuple[str, type[Warning], int], int] = {}
 def tell(diagnostics: Iterable[Diagnostic]) -> None:
     """Errors and warnings become warnings at their line, remarks messages of level INFO."""
     for each in diagnostics:
-        text = "\n".join(each.lines())
         if each.severity is Severity.REMARK:
-            logger.info(text)
-        else:
-            place = each.place
-            file, line = (place.file, place.line) if place else ("mosaic-grid", 0)
-            warnings.warn_explicit(text, MosaicGridWarning, file, line, registry=_registry)
+            logger.info("\n".join(each.lines()))
+            continue
+        place = each.place
+        file, line = (place.file, place.line) if place else ("mosaic-grid", 0)
+        # Python puts the place before the text itself
+        text = "\n".join(dataclasses.replace(each, place=None).lines())
+        warnings.warn_explicit(text, MosaicGridWarning, file, line, registry=_registry)
