@@ -155,7 +155,7 @@ def _add_task_flags(group: argparse._ArgumentGroup) -> None:
 
 def list_passes() -> str:
     """Every pass with its summary; MLIR's own by name."""
-    ours = [f"{name:20}{_summary_of(cls)}" for name, cls in PASSES.items()]
+    ours = [f"{name:24}{_summary_of(cls)}" for name, cls in PASSES.items()]
     return "\n".join([*ours, "", "MLIR's own:", *(f"  {name}" for name in NATIVE_PASSES), ""])
 
 
@@ -163,7 +163,7 @@ def _help_of_passes() -> str:
     """What `--help` says of our passes: from their docstrings and fields."""
     lines = ["our passes (--list-passes lists MLIR's too):"]
     for name, cls in PASSES.items():
-        lines.append(f"  {name:20}{_summary_of(cls)}")
+        lines.append(f"  {name:24}{_summary_of(cls)}")
         for field in dataclasses.fields(cls):
             told = f"{field.metadata['help']}; {option_type(cls, field)}"
             lines.append(f"    {field.name.replace('_', '-'):18}{told}")

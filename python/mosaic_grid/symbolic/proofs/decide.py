@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import islpy as isl
@@ -31,7 +32,10 @@ class Failure:
 
 
 def judge(steps: Steps, failures: Sequence[Failure], most: int = MOST) -> Verdict:
-    """Proved if the claim fails in no way, refuted by the first in which it surely fails for some values."""
+    """Proved if the claim fails in no way, refuted where it surely fails for some values: in one way, or in any.
+
+    The ways of one claim have the same block.
+    """
     failures = [failure for failure in failures if failure.bad != Const(0)]
     if not failures:
         return Proved()
@@ -46,12 +50,14 @@ def judge(steps: Steps, failures: Sequence[Failure], most: int = MOST) -> Verdic
         return Unknown(str(error))
     names, hidden = tuple(space.places), steps.hidden()
     unknown: Unknown | None = None
+    ways: list[isl.Set] = []
     for failure in failures:
         try:
             with limited(context, most):
                 bad = space.among(space.domain, failure.bad)
             if bad.is_empty():
                 continue
+            ways.append(bad)
             found = surely(names, space.prior, bad, hidden, most)
         except UndecidedError as error:
             why = f"{steps.obstacle([failure.bad])}: {error}" if hidden.intersection(names) else str(error)
@@ -60,6 +66,16 @@ def judge(steps: Steps, failures: Sequence[Failure], most: int = MOST) -> Verdic
         if found is not None:
             return Refuted(witness_of(steps, found, failure.block))
         unknown = unknown or Unknown(steps.obstacle([failure.bad]))
+    if len(ways) > 1:
+        # what is hidden may decide in which way it fails, and not whether
+        try:
+            with limited(context, most):
+                either = functools.reduce(isl.Set.union, ways)
+            found = surely(names, space.prior, either, hidden, most)
+        except UndecidedError:
+            return unknown or Proved()
+        if found is not None:
+            return Refuted(witness_of(steps, found, failures[0].block))
     return unknown or Proved()
 
 
