@@ -14,12 +14,19 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["TPU_SKIP_MDS_QUERY"] = "1"  # libtpu must not ask a metadata server what machine this is
 os.environ["NO_COLOR"] = "1"
 
-# A shell lets what it starts in the background ignore interrupts, and so would the tools that tests interrupt.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A loaded machine is no failure, and a failure must come back when CI runs again.
 hypothesis.settings.register_profile("mosaic-grid", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("mosaic-grid")
+
+
+@pytest.fixture(autouse=True)
+def interrupts_are_heeded() -> None:
+    """The tools that a test interrupts inherit whether interrupts are ignored.
+
+    They are in what a shell starts in the background, and after a test that interrupts a tool in this process.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
