@@ -74,11 +74,6 @@ def _accesses(buffer: Value) -> Iterator[ir.Operation]:
             yield from _accesses(op.results[0])
 
 
-def _tiled(buffer: Value) -> list[int]:
-    """The dimensions that have tiles."""
-    return list(ir.MemRefType(buffer.type).shape)[-2:]
-
-
 def _unproven(op: ir.Operation) -> Iterator[_Unproven]:
     first = 0 if op.name in _LOADS else 1
     moved, kind = (op.results if first == 0 else op.operands)[0].type, ir.MemRefType(op.operands[first].type)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from jaxlib.mlir import ir
 
-from mosaic_grid.cpu import build
 from mosaic_grid.cpu.faults import Faults
 from mosaic_grid.cpu.lowering import Lowering
 from mosaic_grid.cpu.poison import codes_type
@@ -63,11 +62,6 @@ class Recorder:
             (codes,) = arguments
             low.memory.watch = Watch(low, low.faults, kernel, location, codes, self.numbers)
         return Record(kernel.name, kernel.grid, location, low.faults, low.memory.watch)
-
-
-def record_type(record: Record) -> ir.RankedTensorType:
-    """The type of the result that is the record."""
-    return build.tensor(record.faults.root.shape, record.faults.root.element)
 
 
 def _sites(kernel: Kernel) -> int:

@@ -22,7 +22,6 @@ class Touch:
     indices: tuple[Value, ...]
     extents: tuple[sym.Expr, ...]
     complete: bool
-    accumulates: bool
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ class Event:
         extents = tuple(sym.constant((n - 1) * s + 1) for n, s in zip(lengths, strides, strict=True))
         masked = len(operands) > first + rank
         complete = not masked and not self.adds and all(s == 1 for s in strides)
-        return Touch(operands[first : first + rank], extents, complete, self.adds)
+        return Touch(operands[first : first + rank], extents, complete)
 
     @functools.cached_property
     def adds(self) -> bool:
