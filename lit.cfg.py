@@ -1,5 +1,6 @@
 """lit's configuration: `lit test`, `lit test/passes/resolve-grid.mlir`; see CONTRIBUTING.md for what a test may use."""
 
+import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -46,6 +47,8 @@ for tool in ("FileCheck", "split-file"):
     if not (bin_folder / tool).exists():
         lit_config.fatal(f"{tool} is not beside {sys.executable}: install the project with its `test` extra")
 
+release = ".".join(importlib.metadata.version("jax").split(".")[:2])
+config.available_features.add(f"jax-{release}")  # `UNSUPPORTED: jax-0.10`: the test is of what that JAX hasn't
 if importlib.util.find_spec("libtpu"):
     config.available_features.add("libtpu")  # `REQUIRES: libtpu`: the test compiles with the real compiler
 if lit_config.params.get("full"):

@@ -54,8 +54,11 @@ class BatchGrid(Pass):
         # imported where they are needed: the tool's start-up shouldn't pay for analyses
         from mosaic_grid.batching.apply import carry_out
         from mosaic_grid.batching.planner import Planner
+        from mosaic_grid.dataflow.control import functions_of
+        from mosaic_grid.dataflow.loop_bodies import replace_contents, with_bodies
 
-        view = Program(program)
+        before = Program(program)
+        view = with_bodies(before, functions_of(program))
         planner = Planner(view, session.contracts)
         plans = planner.plans([launch for launch in view.launches if session.selects(launch.kernel.name)])
         for remark in planner.remarks:
@@ -63,3 +66,5 @@ class BatchGrid(Pass):
         if not plans and not planner.remarks:
             session.emit(nothing_done(self.name, planner.left, program, "nothing-to-batch"))
         carry_out(view, plans)
+        if plans and view is not before:
+            replace_contents(program, view.module)

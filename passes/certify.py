@@ -30,9 +30,10 @@ class Certify(Pass):
     gives
 
     ```text
-    kernel.py:12:8: warning: with starts[0] = 57 step (0) reads 'x_ref' outside of it: from 57 on, 8 of 64 in dimension
-    0 [not-certified]
+    kernel.py:12:8: warning: with starts[0] = 57 step (0) reads input 0 ('x_ref') outside of it: from 57 on, 8 of 64 in
+    dimension 0 [not-certified]
     note: what would prove it: 0 <= starts[i] and starts[i] + 8 <= 64
+    note: promise what the inputs can be, as with --contracts='0 <= starts[*] <= 56'
     ```
 
     and, with `--contracts='0 <= starts[*] <= 56'`, a remark: `2 of 2 windows and 2 of 2 accesses proved`.

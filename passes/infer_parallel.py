@@ -18,13 +18,15 @@ class InferParallel(Pass):
     """Marks the grid's dimensions that are parallel although nobody said so, and only those where it is proved.
 
     Steps that differ in such a dimension never touch the same place of an output or of an input that one is written
-    over; each writes what it reads of scratch, of SMEM and of the random number generator's state; each waits for the
-    copies that it starts; and none of them prints, or talks to another core or device. All dimensions for which that
-    holds may be parallel together. What is already called parallel is left to its author's word.
+    over, by blocks or by copies of their own; each writes what it reads of scratch, of SMEM and of the random number
+    generator's state; each waits for the copies that it starts, or a later step with the same index does; and none of
+    them prints, or talks to another core or device. All dimensions for which that holds may be parallel together. What
+    is already called parallel is left to its author's word.
 
     The compiler then shares a static dimension between the cores of a chip, and `partition-cores` a dynamic one. For
-    each dimension that stays arbitrary a remark says why, with the memory and two steps. What is read from a table at
-    run time is not known, so a block that depends on it proves nothing.
+    each dimension that stays arbitrary a remark says why, with the memory, and with two steps where some are known.
+    What is read from a table at run time is not known, so a place that depends on it proves nothing, unless all steps
+    read the same. No access is out of bounds, so a grid has no more steps than its copies have room for.
 
     ```mlir
     iteration_bounds = array<i64: 8, 4, 2>,

@@ -62,7 +62,11 @@ def when_loaded(name: str, action: "Callable[[ModuleType], None]") -> None:
 
 
 def _make_options(_: "ModuleType") -> None:
-    import mosaic_grid.jax_hook.options  # noqa: F401  # making them is what it does
+    try:
+        import mosaic_grid.jax_hook.options  # noqa: F401  # making them is what it does
+    except ValueError as error:
+        # a variable has a value that no option can have: how JAX came to look at it is of no use to its author
+        raise error.with_traceback(None) from None
 
 
 when_loaded("jax._src.config", _make_options)

@@ -19,7 +19,7 @@ RULES = (
     (re.compile(r"(?<![\w.$}/-])/(?:[h]ome|[r]oot|[U]sers|[w]ork|[t]mp|[s]rv|[m]nt)/\w"), "a path of one machine"),
     (re.compile(r"(?:[p]ypi|[p]ythonhosted|[n]pmjs|[n]odejs|[d]ebian|[u]buntu)\.(?:org|com)\b"), "a registry's host"),
 )
-MADE_BY_TOOLS = {".git", ".venv", ".cache", ".hypothesis", "build", "dist", "__pycache__"}
+MADE_BY_TOOLS = {".git", ".venv", ".venv-old", ".cache", ".hypothesis", "build", "dist", "__pycache__"}
 
 
 def faults(text: str) -> Iterator[tuple[int, str]]:

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -33,6 +33,7 @@ from mosaic_grid.dump import read_dump
 from mosaic_grid.errors import UserError
 from mosaic_grid.unpack import unpack
 
+_Result = TypeVar("_Result")
 _MANY = 1 << 16
 """Integers of this many elements or more are data in disguise, and not sizes, lengths or indices."""
 
@@ -103,7 +104,7 @@ def run_dump(path: Path, seed: int) -> Run:
 class _Timer:
     result: Run
 
-    def __call__[T](self, field: str, work: Callable[[], T]) -> T:
+    def __call__(self, field: str, work: Callable[[], _Result]) -> _Result:
         start = time.perf_counter()
         try:
             return work()

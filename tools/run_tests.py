@@ -20,6 +20,34 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIT_FOLDERS = ("passes", "tool", "hook", "real")
 
+# What is run with the oldest supported JAX: all that its lowerings, its bindings, its insides or its compiler go into.
+OLD_UNIT_TESTS = (
+    "test_cpu_execute.py",
+    "test_dump.py",
+    "test_hook_activation.py",
+    "test_hook_cpu.py",
+    "test_hook_lowering.py",
+    "test_hook_options.py",
+    "test_hook_pipelines.py",
+    "test_hook_prints.py",
+    "test_libtpu.py",
+    "test_locations.py",
+    "test_run_api.py",
+    "test_unpack.py",
+)
+OLD_LIT_TESTS = (
+    "hook",
+    "passes/batch-grid-called.mlir",
+    "passes/lower-to-cpu.mlir",
+    "passes/pack-kernels.mlir",
+    "passes/partition-cores-compiled.mlir",
+    "passes/unpack-kernels.mlir",
+    "tool/forms.mlir",
+    "tool/print-ir.mlir",
+    "tool/run.mlir",
+    "tool/summary.mlir",
+)
+
 # lit's result codes. XFAIL is a pass: it failed as its file says it does.
 LIT_PASSED = frozenset({"PASS", "FLAKYPASS", "XFAIL"})
 LIT_SKIPPED = frozenset({"UNSUPPORTED", "SKIPPED", "EXCLUDED"})
@@ -90,8 +118,8 @@ def has_lit_tests(root: Path = ROOT) -> bool:
     return any(path.suffix in (".mlir", ".py") for folder in folders for path in folder.rglob("*"))
 
 
-def run_lit(full: bool) -> Counts:
-    """Runs the lit tests; finding none is an error unless there are none."""
+def run_lit(full: bool, chosen: Sequence[str] = ("",)) -> Counts:
+    """Runs the lit tests, or those below `chosen` in `test`; finding none is an error unless there are none."""
     if not has_lit_tests():
         print("run_tests: no lit tests yet")
         return Counts()
@@ -99,7 +127,7 @@ def run_lit(full: bool) -> Counts:
         report = Path(folder, "report.json")
         selection = ["--param", "full=1"] if full else []
         lit = Path(sys.executable).parent / "lit"  # lit can't be run with -m
-        command = [str(lit), "-v", "--output", str(report), *selection, "test"]
+        command = [str(lit), "-v", "--output", str(report), *selection, *(f"test/{each}" for each in chosen)]
         exit_code = subprocess.run(command, cwd=ROOT, check=False).returncode
         counts = lit_counts(report.read_text()) if report.exists() else Counts()
     return honest(counts, exit_code, "lit")
@@ -109,9 +137,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring."""
     parser = argparse.ArgumentParser(prog="run_tests.py", description=__doc__)
     parser.add_argument("--full", action="store_true", help="run the long sweep too")
+    parser.add_argument("--old", action="store_true", help="run those that are chosen for the oldest supported JAX")
     parser.add_argument("pytest_arguments", nargs="*", help="passed on to pytest, after --")
     options = parser.parse_args(argv)
-    counts = run_pytest(options.full, options.pytest_arguments) + run_lit(options.full)
+    files = [f"test/unit/{name}" for name in OLD_UNIT_TESTS] if options.old else []
+    counts = run_pytest(options.full, [*options.pytest_arguments, *files])
+    counts += run_lit(options.full, OLD_LIT_TESTS if options.old else ("",))
     print(counts, flush=True)
     return 1 if counts.failed else 0
 

@@ -27,13 +27,19 @@ def create_context() -> ir.Context:
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
     context.allow_unregistered_dialects = True
+    register_tpu(context)
     with context:
-        tpu.register_dialect(context)
         stablehlo.register_dialect(context)
         sdy.register_dialect(context)
         chlo.register_dialect(context)
         mhlo.register_mhlo_dialect(context)
     return context
+
+
+def register_tpu(context: ir.Context) -> None:
+    """Adds the dialect of kernels to a context, if it isn't there yet."""
+    with context:
+        tpu.register_dialect(context)
 
 
 def unknown_location() -> ir.Location:

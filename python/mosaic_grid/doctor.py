@@ -54,9 +54,9 @@ def _hook_findings() -> Iterator[tuple[bool, str]]:
         yield False, str(error).replace("\n", "; ")
         return
     from mosaic_grid.jax_hook import install
-    from mosaic_grid.jax_hook.internals import SUPPORTED, MovedError, is_supported
+    from mosaic_grid.jax_hook.internals import SUPPORTED, MovedError, known_release
 
-    supported = is_supported()
+    supported = known_release() is not None
     yield (
         supported,
         f"JAX {jax.__version__} is {'' if supported else 'not '}one that the hook knows ({', '.join(SUPPORTED)})",

@@ -21,7 +21,7 @@ from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.dump import Dump, bytes_of, name_of, read_each
 from mosaic_grid.errors import Place, UserError
 from mosaic_grid.instrumentation import Instrument, IRPrinter, Timing
-from mosaic_grid.kernel_patterns import check_patterns, warning_of_native_passes
+from mosaic_grid.kernel_patterns import check_patterns, warning_of_native_passes, warnings_of_suppressions
 from mosaic_grid.native_passes import NATIVE_PASSES, NativePassError
 from mosaic_grid.output import Written, check_output, deliver
 from mosaic_grid.own_locations import with_own_locations
@@ -260,13 +260,18 @@ class Driver:
 
     def _note_kernels(self, program: ir.Operation) -> None:
         """Keeps the names of a program's kernels: before its passes, which may lower them, and what they unpacked."""
-        if self.command.kernels:
+        if self.command.kernels or self.command.selection.suppressions:
             self.kernels.update(dict.fromkeys(kernel.name for kernel in Program(program).kernels.values()))
 
     def _check_patterns(self) -> None:
-        """Raises `UserError` if some `--kernel` matches no kernel of any program, all of which could be read."""
+        """Raises `UserError` if some `--kernel` matches no kernel of any program, all of which could be read.
+
+        A `--suppress` that matches none is a warning.
+        """
         if self.status < BAD_INPUT:
             check_patterns(self.command.kernels, list(self.kernels))
+            for told in warnings_of_suppressions(self.command.selection.suppressions, list(self.kernels)):
+                self._say(told)
 
     def _report(self, error: UserError | InternalError) -> None:
         self.err.write(f"{error}\n")

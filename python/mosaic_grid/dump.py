@@ -22,6 +22,7 @@ from mosaic_grid.containers.failures import ClosedDialectError
 from mosaic_grid.containers.sniff import GZIP_MAGIC, Kind, NotADumpError
 from mosaic_grid.diagnostics import Diagnostic, note
 from mosaic_grid.errors import Place, UserError
+from mosaic_grid.program import Kernel, symbol_of
 
 __all__ = ["Dump", "Kind", "read_dump", "read_inputs"]
 
@@ -168,9 +169,9 @@ def _add_kernel(module: ir.Module, call: hlo.Call, symbols: set[str]) -> str:
             kernel = unpack.kernel_from_payload(call.payload, module.context)
     except unpack.KernelError as error:
         raise UserError(f"the kernel of %{call.instruction} can't be read: {error}", call.place) from None
-    attributes = kernel.operation.attributes
-    own_name = ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else call.instruction
-    symbol = unpack.unique_symbol(own_name, symbols)
+    functions = Kernel(kernel.operation).functions  # an older JAX names the function only
+    wanted = symbol_of(kernel.operation) or next(iter(functions), "") or call.instruction
+    symbol = unpack.unique_symbol(wanted, symbols)
     added = kernel.operation.clone(ip=ir.InsertionPoint(module.body))
     added.operation.attributes["sym_name"] = ir.StringAttr.get(symbol, context=module.context)
     return symbol

@@ -11,6 +11,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid.errors import UserError
 from mosaic_grid.pass_options import nearest
+from mosaic_grid.write import write_bytecode
 
 
 class Instrument(Protocol):
@@ -73,22 +74,22 @@ class IRPrinter:
         """`stream` receives the dumps; the IR of the program and its locations go there as the options say."""
         self._options = options
         self._stream = stream
-        self._snapshot: ir.Operation | None = None
+        self._snapshot: bytes | None = None
 
     def before(self, name: str, passes: Collection[str], program: ir.Operation) -> None:
         """Prints where asked, and remembers the program where only changes are printed afterwards."""
         if self._options.prints_before(passes):
             self._dump(f"IR Dump Before {name}", program)
         if self._options.after_change and self._options.prints_after(passes):
-            # A clone and a structural comparison cost a tenth of printing; locations are compared too.
-            self._snapshot = program.operation.clone(ip=False)
+            # This costs less than printing, and has the locations too.
+            self._snapshot = write_bytecode(program)
 
     def after(self, name: str, passes: Collection[str], program: ir.Operation) -> None:
         """Prints where asked."""
         if not self._options.prints_after(passes):
             return
         snapshot, self._snapshot = self._snapshot, None
-        if snapshot is not None and program.is_structurally_equivalent(snapshot):
+        if snapshot is not None and snapshot == write_bytecode(program):
             return
         self._dump(f"IR Dump After {name}", program)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from jaxlib.mlir import ir
 
-type Value = ir.Value[Any]
-type Argument = ir.BlockArgument[Any]
+Value: TypeAlias = ir.Value[Any]
+Argument: TypeAlias = ir.BlockArgument[Any]

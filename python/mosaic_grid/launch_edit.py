@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
@@ -76,7 +77,7 @@ def replace_kernel(
     )
 
 
-type Branch = Callable[[ir.InsertionPoint], ir.Operation]
+Branch: TypeAlias = Callable[[ir.InsertionPoint], ir.Operation]
 """Makes a launch at an insertion point, with the results of the one it stands for."""
 
 

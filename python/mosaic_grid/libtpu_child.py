@@ -274,12 +274,12 @@ def _instructions(hlo: Any | None) -> list[Instruction]:
     if hlo is None:
         return []
     tags = {
-        computation.name: [tag for part in computation.instructions() if (tag := part.get_frontend_attribute(TAG))]
+        computation.name: [tag for part in computation.instructions() if _is_call(part) and (tag := _tag_of(part))]
         for computation in hlo.computations()
     }
     runs = {computation.name for computation in hlo.make_nonfusion_computations()}
     return [
-        Instruction(int(tag), instruction.name, " ".join(str(part.shape) for part in (instruction, *operands)))
+        Instruction(int(tag), instruction.name, " ".join(map(_shape_of, (instruction, *operands))))
         for computation in hlo.computations()
         if computation.name in runs
         for instruction in computation.instructions()
@@ -291,11 +291,21 @@ def _instructions(hlo: Any | None) -> list[Instruction]:
 
 def _tags_of(instruction: Any, tags: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """The tags of the launches that an instruction runs; `tags` are those inside each computation."""
-    if tag := instruction.get_frontend_attribute(TAG):
+    if tag := _tag_of(instruction):
         return [tag]
-    # The bindings don't say what a fusion calls, but in its text.
     called = re.search(r"\bcalls=%?([\w.-]+)", instruction.to_string())
     return tags.get(called[1], []) if called else []
+
+
+# What an instruction calls, its attributes and its shape stand in its text: not every jaxlib has functions for them.
+def _tag_of(instruction: Any) -> str:
+    found = re.search(rf'\b{TAG}="(\d+)"', instruction.to_string())
+    return found[1] if found else ""
+
+
+def _shape_of(instruction: Any) -> str:
+    found = re.match(r"[^=]* = (.+?) [\w-]+\(", instruction.to_string())
+    return found[1] if found else ""
 
 
 def _is_call(instruction: Any) -> bool:
@@ -309,7 +319,7 @@ def _corner(module: str, name: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
-        message = f"jaxlib {_version()} has no {module}.{name}; compiling was written for jaxlib 0.12"
+        message = f"jaxlib {_version()} has no {module}.{name}; compiling was written for jaxlib 0.10.2 and 0.12"
         raise MovedError(message) from None
 
 

@@ -1,18 +1,20 @@
 """A kernel's source locations, which JAX ships apart from its body since libtpu 0.0.50.
 
 They are MLIR bytecode of an empty module whose attribute `tpu.locs` lists one location for each op and block argument
-in walk order: an op, then the arguments of all its blocks, then the ops inside. jaxlib writes that list
+in walk order: an op, then the arguments of all its blocks, then the ops inside. A newer jaxlib writes that list
 (`tpu.private_unzip_debug_locations`) and has no inverse; `attach` is it.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 from jaxlib.mlir import ir
 from jaxlib.mosaic.python import tpu
+
+from mosaic_grid.write import write_bytecode
 
 LOCATIONS = "tpu.locs"
 
@@ -68,4 +70,27 @@ def _hand_out(kernel: ir.Operation, locations: Iterator[ir.Location]) -> bool:
 
 def detach(kernel: ir.Operation) -> bytes:
     """Takes all locations off `kernel` and returns them as `attach` wants them."""
-    return tpu.private_unzip_debug_locations(kernel)
+    native: Callable[[ir.Operation], bytes] = getattr(tpu, "private_unzip_debug_locations", unzip)
+    return native(kernel)
+
+
+def unzip(kernel: ir.Operation) -> bytes:
+    """What `detach` does, for a jaxlib that can't: 0.10 leaves locations in the body, but may get newer kernels."""
+    unknown = ir.Location.unknown(kernel.context)
+    found: list[ir.Attribute] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op.location.attr)
+        op.location = unknown
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    found.append(argument.location.attr)
+                    argument.set_location(unknown)
+        return ir.WalkResult.ADVANCE
+
+    kernel.walk(visit, ir.WalkOrder.PRE_ORDER)
+    with kernel.context, unknown:
+        module = ir.Module.create().operation
+        module.attributes[LOCATIONS] = ir.ArrayAttr.get(found)
+        return write_bytecode(module)

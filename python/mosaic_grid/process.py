@@ -7,14 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 from mosaic_grid.errors import UserError
 
 INTERRUPTED = 130
 """What a shell says of a command that an interrupt ended."""
 
-type Tool = Callable[[Sequence[str]], int]
+Tool: TypeAlias = Callable[[Sequence[str]], int]
 """What a tool does with its arguments; it returns the exit code."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxlib.mlir import ir
 
@@ -17,6 +17,8 @@ from mosaic_grid.diagnostics import place_of
 from mosaic_grid.errors import UserError
 from mosaic_grid.grid import DYNAMIC, Dimension, Semantics
 from mosaic_grid.ir_types import Argument, Value
+
+_Attribute = TypeVar("_Attribute", bound=ir.Attribute)
 
 KERNEL = "mosaic.kernel"
 BACKEND_CONFIG = "backend_config"
@@ -44,35 +46,35 @@ class Window:
     argument: Argument
     params: ir.DictAttr
 
-    @property
+    @cached_property
     def type(self) -> ir.MemRefType:
         """The window's buffer in the kernel."""
         return ir.MemRefType(self.argument.type)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...] | None:
         """The block's shape, with the squeezed dimensions that the buffer's type lacks."""
         bounds = self._param("window_bounds")
         return tuple(ir.DenseI64ArrayAttr(bounds)) if bounds is not None else None
 
-    @property
+    @cached_property
     def transform(self) -> str | None:
         """The symbol of the index map, where it is a function."""
         named = self._param("transform_indices")
         return named.value if isinstance(named, ir.FlatSymbolRefAttr) else None
 
-    @property
+    @cached_property
     def affine_map(self) -> ir.AffineMap | None:
         """The index map where it is an attribute: JAX writes a constant one for an operand handed over whole."""
         attribute = self._param("transform_indices")
         return attribute.value if isinstance(attribute, ir.AffineMapAttr) else None
 
-    @property
+    @cached_property
     def kind(self) -> ir.Attribute | None:
         """`#tpu.element_window<[low], [high]>` where blocks are counted in elements, else `None`."""
         return self._param("window_kind")
 
-    @property
+    @cached_property
     def restores(self) -> bool:
         """Whether an output's block is brought in again when it is revisited, at whatever step."""
         mode = self._param("revisit_mode")
@@ -106,12 +108,12 @@ class Kernel:
                 return function.operation
         raise ProgramError(f"the kernel @{self.symbol} has no function", self.module)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name its author gave it."""
         return symbol_of(self.body) or self.symbol
 
-    @property
+    @cached_property
     def on_tensor_core(self) -> bool:
         """Whether it runs on TensorCores: not on the SparseCores, whose dimensions are shared by other rules."""
         attributes = self.body.attributes
@@ -138,7 +140,7 @@ class Kernel:
         except ValueError as error:
             raise ProgramError(f"dimension_semantics can't be read: {error}", self.body) from None
 
-    @property
+    @cached_property
     def dynamic_dimensions(self) -> tuple[int, ...]:
         """The dimensions whose bound is an operand of the launch, in the order of these operands."""
         return tuple(axis for axis, dimension in enumerate(self.grid) if dimension.bound is None)
@@ -153,32 +155,32 @@ class Kernel:
         """How many scratch buffers and semaphores the kernel's last arguments are."""
         return _integer(self.body, "scratch_operands")
 
-    @property
-    def arguments(self) -> list[Argument]:
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
         """Grid indices, then prefetch operands, then windows (inputs before outputs), then scratch."""
-        return list(self.body.regions[0].blocks[0].arguments)
+        return tuple(self.body.regions[0].blocks[0].arguments)
 
-    @property
-    def prefetch(self) -> list[Argument]:
+    @cached_property
+    def prefetch(self) -> tuple[Argument, ...]:
         """The scalar-prefetch operands, in SMEM."""
         start = len(self.grid)
         return self.arguments[start : start + self.prefetch_count]
 
-    @property
-    def scratch(self) -> list[Argument]:
+    @cached_property
+    def scratch(self) -> tuple[Argument, ...]:
         """Scratch buffers and semaphores."""
         arguments = self.arguments
         return arguments[len(arguments) - self.scratch_count :]
 
-    @property
-    def windows(self) -> list[Window]:
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
         """Inputs, then outputs; a kernel without `window_params` gets every operand whole."""
         arguments = self.arguments
         start = len(self.grid) + self.prefetch_count
         operands = arguments[start : len(arguments) - self.scratch_count]
         listed = attribute_of(self.body, "window_params", ir.ArrayAttr)
         if listed is None:
-            return [Window(argument, ir.DictAttr.get({})) for argument in operands]
+            return tuple(Window(argument, ir.DictAttr.get({})) for argument in operands)
         params = [param for param in listed if isinstance(param, ir.DictAttr)]
         if len(params) != len(listed):
             raise ProgramError("window_params has an entry that is no dictionary", self.body)
@@ -187,7 +189,7 @@ class Kernel:
                 raise ProgramError(f"window_bounds can't be {param['window_bounds']}", self.body)
         if len(params) != len(operands):
             raise ProgramError("window_params and the kernel's arguments differ in number", self.body)
-        return [Window(argument, param) for argument, param in zip(operands, params, strict=True)]
+        return tuple(Window(argument, param) for argument, param in zip(operands, params, strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,12 +202,12 @@ class Launch:
     op: ir.Operation
     kernel: Kernel
 
-    @property
+    @cached_property
     def bounds(self) -> dict[int, Value]:
         """The operand that holds the bound of each dynamic dimension."""
         return dict(zip(self.kernel.dynamic_dimensions, self.op.operands, strict=False))
 
-    @property
+    @cached_property
     def config(self) -> str:
         """The launch's backend_config, without the kernel. Raises `ProgramError` where it has none."""
         found = attribute_of(self.op, BACKEND_CONFIG, ir.StringAttr)
@@ -251,6 +253,11 @@ class Program:
             yield Launch(op, kernel)
 
 
+def allocates(op: ir.Operation) -> bool:
+    """Whether an operation of the outer program gives an array that nobody fills, as `jax.lax.empty` becomes."""
+    return op.name in CUSTOM_CALLS and ir.StringAttr(op.attributes["call_target_name"]).value == "AllocateBuffer"
+
+
 def custom_calls(program: ir.Operation) -> list[ir.Operation]:
     """Every `tpu_custom_call` of the outer functions, packed or not, in walk order; kernels are not looked into."""
     found: list[ir.Operation] = []
@@ -288,7 +295,7 @@ def block_of(module: ir.Operation) -> ir.OperationList:
     return operations
 
 
-def attribute_of[A: ir.Attribute](op: ir.Operation, name: str, kind: type[A]) -> A | None:
+def attribute_of(op: ir.Operation, name: str, kind: type[_Attribute]) -> _Attribute | None:
     """The attribute of this name, `None` where there is none. Raises `ProgramError` where it is of another kind."""
     if name not in op.attributes:
         return None

@@ -8,6 +8,7 @@ import fnmatch
 from mosaic_grid.diagnostics import Diagnostic, Severity
 from mosaic_grid.selection import Selection
 from mosaic_grid.targets import Target
+from mosaic_grid.ways import BY_FLAGS, Ways
 
 
 @dataclasses.dataclass
@@ -15,8 +16,8 @@ class Session:
     """One run over one program.
 
     `kernels` are glob patterns of kernel names; none means every kernel. `contracts` are promises about the arguments
-    of the program, as texts. Diagnostics that `selection` leaves in are collected in the order in which they were
-    emitted; printing them is the caller's business.
+    of the program, as texts. `ways` are those that notes speak of. Diagnostics that `selection` leaves in are collected
+    in the order in which they were emitted; printing them is the caller's business.
     """
 
     target: Target | None = None
@@ -24,6 +25,7 @@ class Session:
     contracts: tuple[str, ...] = ()
     diagnostics: list[Diagnostic] = dataclasses.field(default_factory=list[Diagnostic])
     selection: Selection = dataclasses.field(default_factory=Selection)
+    ways: Ways = BY_FLAGS
 
     def emit(self, diagnostic: Diagnostic) -> None:
         """Records one diagnostic, if it is to be reported."""

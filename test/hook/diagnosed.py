@@ -49,7 +49,7 @@ def too_many_cores(x):
 
 # CHECK:     vmap_becomes_a_loop: {{.*}}vmap-became-loop
 # TPU-LABEL: module @jit_vmap_becomes_a_loop
-# TPU:         stablehlo.custom_call @tpu_custom_call{{.*}}mosaic.kernel = @copy_batch2
+# TPU:         stablehlo.custom_call @tpu_custom_call{{.*}}, tensor<2x1024x1024xf32>) -> tensor<2x1024x1024xf32>
 # CPU:       vmap_becomes_a_loop is right
 def vmap_becomes_a_loop(n, x):
     return jax.vmap(lambda n, x: call((n,), lambda i: (i, 0), x))(n, x)

@@ -85,23 +85,6 @@ def no_parallel_dimension(sizes, x):
     return pipeline(lambda s: (5, 3), (ARBITRARY, ARBITRARY), sizes, x)
 
 
-# One pipeline over the steps of all elements of the batch: one loop.
-# TPU-LABEL: module @jit_batched_pipeline
-# TPU:         scf.for
-# TPU-NOT:     scf.for
-# CPU:       batched_pipeline is right
-def batched_pipeline(x):
-    def kernel(x_ref, o_ref):
-        def run(n, x_row, o_row):
-            block = pl.BlockSpec((8, 128), lambda i: (0, i))
-            pltpu.emit_pipeline(plus_one, grid=(n,), in_specs=[block], out_specs=[block])(x_row, o_row)
-
-        jax.vmap(run)(jnp.arange(4, dtype=jnp.int32), x_ref, o_ref)
-
-    mesh = pltpu.TensorCoreMesh(axis_name="core", num_cores=1)
-    return pl.kernel(kernel, out_type=jax.ShapeDtypeStruct(x.shape, x.dtype), mesh=mesh)(x)
-
-
 # TPU-LABEL: module @jit_dynamic_core_parallel
 # TPU:         stablehlo.case
 # TPU:         dimension_semantics = [#tpu.dimension_semantics<core_parallel>
@@ -120,8 +103,6 @@ def dynamic_core_parallel(n, x):
     )(x)
 
 
-BATCH = np.arange(4 * 8 * 512, dtype=np.float32).reshape(4, 8, 512)
-RAGGED = np.where(np.arange(512) < 128 * np.arange(4)[:, None, None], BATCH + 1, np.nan)
 SIZES = jnp.array([3, 2], jnp.int32)
 
 main(
@@ -130,7 +111,6 @@ main(
         Situation(unit_dimension, (SIZES, X), blocks(3, 1)),
         Situation(dynamic_number_of_cores, (SIZES, X), blocks(5, 3)),
         Situation(no_parallel_dimension, (SIZES, X), blocks(5, 3)),
-        Situation(batched_pipeline, (BATCH,), RAGGED, primitive=True),
         Situation(dynamic_core_parallel, (jnp.int32(3), X), blocks(3, 3)),
     ]
 )

@@ -11,7 +11,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xf32, #vmem>, %o: memref<8x256xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 8, 256>}]} {
@@ -44,7 +44,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xf32, #vmem>, %o: memref<8x256xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 8, 256>}]} {
@@ -79,7 +79,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xf32, #vmem>, %o: memref<8x256xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 8, 256>}]} {
@@ -114,7 +114,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xf32, #vmem>, %o: memref<8x256xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 8, 256>}]} {
@@ -146,7 +146,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xf32, #vmem>, %o: memref<8x256xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 8, 256>}]} {
@@ -181,7 +181,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xbf16>) -> tensor<1x256xbf16>
     return %0 : tensor<1x256xbf16>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xbf16, #vmem>, %o: memref<1x256xbf16, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 1, 256>}]} {
@@ -216,7 +216,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xbf16>) -> tensor<1x256xbf16>
     return %0 : tensor<1x256xbf16>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xbf16, #vmem>, %o: memref<1x256xbf16, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 1, 256>}]} {
@@ -248,7 +248,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xf32, #vmem>, %o: memref<8x256xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 8, 256>}]} {
@@ -279,7 +279,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xf32>) -> tensor<1x256xf32>
     return %0 : tensor<1x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xf32, #vmem>, %o: memref<1x256xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 1, 256>}]} {
@@ -309,7 +309,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<1xi32>, tensor<64x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %n: memref<1xi32, #smem>, %x: memref<64x256xf32, #vmem>, %o: memref<8x256xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @map, window_bounds = array<i64: 64, 256>}, {transform_indices = @map, window_bounds = array<i64: 8, 256>}]} {

@@ -10,7 +10,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -22,7 +22,7 @@ module {
     func.func @in(%i: i32) -> (i32, i32) {
       // expected-warning@+3 {{with n = 9 step (8) shows block (8, 0) of input 0 ('arg0'), wholly outside of its array [window-out-of-bounds]}}
       // expected-note@+2 {{the array is f32[64,128], a block f32[8,128]}}
-      // expected-note@+1 {{keep the index map within the array, as jnp.minimum does; or promise what the inputs can be, with --contracts}}
+      // expected-note@+1 {{keep the index map within the array, as jnp.minimum does; or promise what the inputs can be, as with --contracts='n <= 8'}}
       %zero = arith.constant 0 : i32
       return %i, %zero : i32, i32
     }
@@ -48,7 +48,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%few, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<60x128xf32>) -> tensor<60x128xf32>
     return %0 : tensor<60x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @map, window_bounds = array<i64: 8, 128>}, {transform_indices = @map, window_bounds = array<i64: 8, 128>}]} {
@@ -75,7 +75,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 8, -9223372036854775808>, dimension_semantics = [#arbitrary, #arbitrary],
         window_params = [{transform_indices = @next, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -111,7 +111,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @map, window_bounds = array<i64: 8, 128>}, {transform_indices = @map, window_bounds = array<i64: 8, 128>}]} {
@@ -143,7 +143,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}", output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]} : (tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @map, window_bounds = array<i64: 8, 128>}, {transform_indices = @map, window_bounds = array<i64: 8, 128>}]} {
@@ -172,7 +172,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<32x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%k: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4, 2>, dimension_semantics = [#arbitrary, #arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -213,7 +213,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<32x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%k: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4, 2>, dimension_semantics = [#arbitrary, #arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -246,7 +246,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<64x256xf32>) -> tensor<8x256xf32>
     return %0 : tensor<8x256xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%k: i32, %j: i32, %l: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4, 2, 2>, dimension_semantics = [#arbitrary, #arbitrary, #arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -289,7 +289,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%few, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<64x128xf32>) -> tensor<8x128xf32>
     return %0 : tensor<8x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -299,7 +299,7 @@ module {
       scf.if %last {
         %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
         // expected-warning@+2 {{with n = 1 no step writes output 0 ('arg1'): that is done only where grid index 0 is 7, and dimension 0 has bound min(8, n) [stale-bound-constant]}}
-        // expected-note@+1 {{the last step is pl.num_programs(0) - 1, whatever the bound; or promise what the inputs can be, with --contracts}}
+        // expected-note@+1 {{the last step is pl.num_programs(0) - 1, whatever the bound; or promise what the inputs can be, as with --contracts='n >= 8'}}
         vector.store %v, %o[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
       }
       return
@@ -326,7 +326,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<64x128xf32>) -> tensor<16x128xf32>
     return %0 : tensor<16x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<16x128xf32, #vmem>, %o: memref<16x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 16, 128>}, {transform_indices = @out, window_bounds = array<i64: 16, 128>}]} {
@@ -363,7 +363,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<64x128xf32>) -> tensor<16x128xf32>
     return %0 : tensor<16x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<16x128xf32, #vmem>, %o: memref<16x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 16, 128>}, {transform_indices = @out, window_bounds = array<i64: 16, 128>}]} {

@@ -12,7 +12,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<8x128xf32>) -> tensor<8x128xf32>
     return %0 : tensor<8x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 0>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -47,7 +47,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%m, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<8x128xf32>) -> tensor<8x128xf32>
     return %0 : tensor<8x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -80,7 +80,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}", output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]} : (tensor<8x128xf32>) -> tensor<8x128xf32>
     return %0 : tensor<8x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 0>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -111,7 +111,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<0x128xf32>) -> tensor<0x128xf32>
     return %0 : tensor<0x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 0>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -142,7 +142,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<8x128xf32>) -> tensor<8x128xf32>
     return %0 : tensor<8x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -176,7 +176,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<524288x8388608xf32>) -> tensor<524288x8388608xf32>
     return %0 : tensor<524288x8388608xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 65536, 65536>, dimension_semantics = [#parallel, #arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -208,7 +208,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<16x128xf32>) -> tensor<16x128xf32>
     return %0 : tensor<16x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 2, 2147483648>, dimension_semantics = [#parallel, #arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -240,7 +240,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<262144x8388480xf32>) -> tensor<262144x8388480xf32>
     return %0 : tensor<262144x8388480xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 32768, 65535>, dimension_semantics = [#parallel, #arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -270,7 +270,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<?x?xf32>) -> tensor<?x?xf32>
     return %0 : tensor<?x?xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 2147483647, 2147483646>, dimension_semantics = [#parallel, #arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -299,7 +299,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 8>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -335,7 +335,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<512x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 8>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -368,7 +368,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<8x128xf32>) -> tensor<8x128xf32>
     return %0 : tensor<8x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {

@@ -22,7 +22,7 @@ module {
       %slice = stablehlo.dynamic_slice %xs, %i, %zero, %zero, sizes = [1, 64, 128] : (tensor<4x64x128xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x128xf32>
       %x = stablehlo.reshape %slice : (tensor<1x64x128xf32>) -> tensor<64x128xf32>
       // expected-warning@+2 {{a loop launches this kernel 4 times, for one element of a batch each: the bound of dimension 0 differs, and a vmapped bound becomes a loop [vmap-became-loop]}}
-      // expected-note@+1 {{make the batch a dimension of the grid, the largest bound its bound, and skip what is beyond it}}
+      // expected-note@+1 {{batch-grid makes one launch of the loop; or make the batch a dimension of the grid, the largest bound its bound, and skip what is beyond it}}
       %y = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
       %part = stablehlo.reshape %y : (tensor<64x128xf32>) -> tensor<1x64x128xf32>
       %next = stablehlo.dynamic_update_slice %out, %part, %i, %zero, %zero : (tensor<4x64x128xf32>, tensor<1x64x128xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x64x128xf32>
@@ -31,7 +31,7 @@ module {
     }
     return %all#3 : tensor<4x64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -74,7 +74,7 @@ module {
       %slice = stablehlo.dynamic_slice %xs, %i, %zero, %zero, sizes = [1, 64, 128] : (tensor<4x64x128xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x128xf32>
       %x = stablehlo.reshape %slice : (tensor<1x64x128xf32>) -> tensor<64x128xf32>
       // expected-warning@+2 {{a loop launches this kernel 4 times, for one element of a batch each: the bound of dimension 0 differs, and a vmapped bound becomes a loop [vmap-became-loop]}}
-      // expected-note@+1 {{make the batch a dimension of the grid, the largest bound its bound, and skip what is beyond it}}
+      // expected-note@+1 {{batch-grid makes one launch of the loop; or make the batch a dimension of the grid, the largest bound its bound, and skip what is beyond it}}
       %y = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
       %next = func.call @put(%out, %y, %i) : (tensor<4x64x128xf32>, tensor<64x128xf32>, tensor<i32>) -> tensor<4x64x128xf32>
       %step = stablehlo.add %i, %one : tensor<i32>
@@ -88,7 +88,7 @@ module {
     %next = stablehlo.dynamic_update_slice %out, %part, %i, %zero, %zero : (tensor<4x64x128xf32>, tensor<1x64x128xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x64x128xf32>
     return %next : tensor<4x64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -138,7 +138,7 @@ module {
     }
     return %all#3 : tensor<4x64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -188,7 +188,7 @@ module {
     }
     return %all#3 : tensor<4x64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {

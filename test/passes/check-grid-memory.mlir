@@ -17,7 +17,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<16384x4096xf32>) -> tensor<16384x4096xf32>
     return %0 : tensor<16384x4096xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<4096x4096xf32, #vmem>, %o: memref<4096x4096xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 4096, 4096>}, {transform_indices = @out, window_bounds = array<i64: 4096, 4096>}]} {
@@ -48,7 +48,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<8192x4096xf32>) -> tensor<8192x4096xf32>
     return %0 : tensor<8192x4096xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<1024x4096xf32, #vmem>, %o: memref<1024x4096xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 8>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 1024, 4096>}, {transform_indices = @out, window_bounds = array<i64: 1024, 4096>}]} {
@@ -79,7 +79,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<2048x4096xf32>) -> tensor<2048x4096xf32>
     return %0 : tensor<2048x4096xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %x: memref<2048x4096xf32, #vmem>, %o: memref<2048x4096xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @in, window_bounds = array<i64: 2048, 4096>}, {transform_indices = @out, window_bounds = array<i64: 2048, 4096>}]} {
@@ -109,12 +109,12 @@ module {
 module {
   func.func @main(%t: tensor<2048x1024xi32>, %x: tensor<64x128xf32>) -> tensor<64x128xf32> {
     // expected-error@+3 {{the kernel needs at least 8 MiB of SMEM on each core, and TPU v5p has 1 MiB [smem-overflow]}}
-    // expected-note@+2 {{8 MiB: prefetch operand 'prefetch0', i32[2048,1024]}}
+    // expected-note@+2 {{8 MiB: prefetch operand 0 ('prefetch0'), i32[2048,1024]}}
     // expected-note@+1 {{prefetch less}}
     %0 = stablehlo.custom_call @tpu_custom_call(%t, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<2048x1024xi32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %table: memref<2048x1024xi32, #smem>, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 8>, dimension_semantics = [#parallel], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -146,7 +146,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%t, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<256x1024xi32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %table: memref<256x1024xi32, #smem>, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 8>, dimension_semantics = [#parallel], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -178,7 +178,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%t, %x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<?xi32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %table: memref<2147483647xi32, #smem>, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 8>, dimension_semantics = [#parallel], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {

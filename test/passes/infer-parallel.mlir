@@ -28,7 +28,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @matmul, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<32x256xf32>) -> tensor<32x512xf32>
     return %0 : tensor<32x512xf32>
   }
-  module @matmul attributes {stable_mosaic.version = 18 : i64} {
+  module @matmul attributes {stable_mosaic.version = 15 : i64} {
     func.func @matmul(%i: i32, %j: i32, %k: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 4, 4, 2>, dimension_semantics = [#arbitrary, #arbitrary, #arbitrary], tpu.core_type = #tpu.core_type<tc>,
         window_params = [{transform_indices = @in, window_bounds = array<i64: 8, 128>}, {transform_indices = @out, window_bounds = array<i64: 8, 128>}]} {
@@ -72,7 +72,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%j: i32, %i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 1, -9223372036854775808>, dimension_semantics = [#arbitrary, #arbitrary], tpu.core_type = #tpu.core_type<tc>,
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {

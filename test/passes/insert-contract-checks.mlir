@@ -6,6 +6,12 @@
 // RUN: %expect-exit 1 %mosaic-run %t.mlir --input n=8 --input t=8 2>&1 | FileCheck %s --check-prefix=ELEMENT
 // RUN: %expect-exit 2 %mosaic-opt %t.mlir --insert-contract-checks --contracts='n <= 8' 2>&1 | FileCheck %s --check-prefix=TWICE
 
+// A sum is the exact one: four of the largest number are -4 in 32 bits, and more than 8.
+// RUN: %mosaic-opt %s --insert-contract-checks --contracts='sum(t) <= 8' -o %t.sum.mlir
+// RUN: %mosaic-run %t.sum.mlir --input n=9 --input t=2 | FileCheck %s --check-prefix=KEPT
+// RUN: %expect-exit 1 %mosaic-run %t.sum.mlir --input n=9 --input t=2147483647 2>&1 | FileCheck %s --check-prefix=SUM
+// SUM: error: contract 'sum(t) <= 8' is broken by argument 1 ('t') [broken-contract]
+
 // KEPT: broken_contract i32[] 0
 // BROKEN: error: contract 'n <= 8' is broken by argument 0 ('n') [broken-contract]
 // ELEMENT: error: contract '0 <= t[*] < n' is broken by {{.*}}argument 1 ('t'){{.*}} [broken-contract]

@@ -47,7 +47,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @sum, backend_config = "{}"} : (tensor<i32>, tensor<2x64xf32>) -> tensor<2x64xf32>
     return %0 : tensor<2x64xf32>
   }
-  module @sum attributes {stable_mosaic.version = 18 : i64} {
+  module @sum attributes {stable_mosaic.version = 15 : i64} {
     func.func @sum(%c: i32, %i: i32, %x: memref<8xf32, #vmem>, %o: memref<8xf32, #vmem>, %s: memref<8xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 2, -9223372036854775808>, dimension_semantics = [#core_parallel, #arbitrary], scratch_operands = 1 : i64,
         window_params = [{transform_indices = @block, window_bounds = array<i64: 1, 8>}, {transform_indices = @block, window_bounds = array<i64: 1, 8>}]} {

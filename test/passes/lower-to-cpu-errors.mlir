@@ -15,7 +15,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @odd, backend_config = "{}"} : (tensor<16xf32>) -> tensor<16xf32>
     return %0 : tensor<16xf32>
   }
-  module @odd attributes {stable_mosaic.version = 18 : i64} {
+  module @odd attributes {stable_mosaic.version = 15 : i64} {
     // expected-error@+5 {{the kernel 'odd' can't be lowered for the CPU: 4 operations in it can't}}
     // expected-note@+4 {{:40:12: my.index has no rule}}
     // expected-note@+3 {{:28:12: vector.load: a vector that is larger than the memory}}
@@ -53,7 +53,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @sized, backend_config = "{}"} : (tensor<8xf32>) -> tensor<8xf32>
     return %0 : tensor<8xf32>
   }
-  module @sized attributes {stable_mosaic.version = 18 : i64} {
+  module @sized attributes {stable_mosaic.version = 15 : i64} {
     // expected-error@+2 {{the kernel 'sized' can't be lowered for the CPU: 1 operation in it can't}}
     // expected-note@+1 {{my.memory has no rule}}
     func.func @sized(%x: memref<8xf32, #vmem>, %o: memref<8xf32, #vmem>) {
@@ -71,7 +71,7 @@ module {
 // A bare kernel has no operands: nobody says what its windows are windows of.
 // expected-error@+2 {{a bare kernel can't be run}}
 // expected-note@+1 {{give the whole lowered program}}
-module @bare attributes {stable_mosaic.version = 18 : i64} {
+module @bare attributes {stable_mosaic.version = 15 : i64} {
   func.func @bare(%x: memref<8xf32, #tpu.memory_space<vmem>>) attributes {tpu.core_type = #tpu.core_type<tc>} {
     return
   }
@@ -88,7 +88,7 @@ module {
     stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @copy, backend_config = "{}"} : (tensor<8xf32>) -> ()
     return
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%x: memref<8xf32, #vmem>, %o: memref<8xf32, #vmem>) {
       return
     }
@@ -106,7 +106,7 @@ module {
     stablehlo.custom_call @tpu_custom_call(%t) {mosaic.kernel = @none, backend_config = "{}"} : (tensor<4xi32>) -> ()
     return
   }
-  module @none attributes {stable_mosaic.version = 18 : i64} {
+  module @none attributes {stable_mosaic.version = 15 : i64} {
     func.func @none(%t: memref<8xi32, #smem>) attributes {scalar_prefetch = 1 : i64} {
       return
     }
@@ -123,7 +123,7 @@ module {
     stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @read, backend_config = "{}"} : (tensor<8xf32>) -> ()
     return
   }
-  module @read attributes {stable_mosaic.version = 18 : i64} {
+  module @read attributes {stable_mosaic.version = 15 : i64} {
     // expected-error@+1 {{a whole operand of @read has another shape than its array: memref<16xf32, #tpu.memory_space<vmem>> of an array of [8]}}
     func.func @read(%x: memref<16xf32, #vmem>) {
       return
@@ -141,7 +141,7 @@ module {
     stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @read, backend_config = "{}"} : (tensor<8x8xf32>) -> ()
     return
   }
-  module @read attributes {stable_mosaic.version = 18 : i64} {
+  module @read attributes {stable_mosaic.version = 15 : i64} {
     // expected-error@+1 {{a window of [8] can't be one of an array of [8, 8]}}
     func.func @read(%i: i32, %x: memref<8xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 2>, window_params = [{transform_indices = @block, window_bounds = array<i64: 8>}]} {
@@ -163,7 +163,7 @@ module {
     stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @read, backend_config = "{}"} : (tensor<8xf32>) -> ()
     return
   }
-  module @read attributes {stable_mosaic.version = 18 : i64} {
+  module @read attributes {stable_mosaic.version = 15 : i64} {
     // expected-error@+1 {{the index map @block is not in the kernel}}
     func.func @read(%i: i32, %x: memref<8xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 2>, window_params = [{transform_indices = @block, window_bounds = array<i64: 8>}]} {
@@ -180,7 +180,7 @@ module {
     stablehlo.custom_call @tpu_custom_call() {mosaic.kernel = @long, backend_config = "{}"} : () -> ()
     return
   }
-  module @long attributes {stable_mosaic.version = 18 : i64} {
+  module @long attributes {stable_mosaic.version = 15 : i64} {
     // expected-error@+1 {{dimension 1 of @long can't have 2147483648 steps}}
     func.func @long(%i: i32, %j: i32) attributes {iteration_bounds = array<i64: 2147483647, 2147483648>} {
       return

@@ -46,7 +46,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @double, backend_config = "{}"} : (tensor<16x256xf32>) -> tensor<16x256xf32>
     return %0 : tensor<16x256xf32>
   }
-  module @double attributes {stable_mosaic.version = 18 : i64} {
+  module @double attributes {stable_mosaic.version = 15 : i64} {
     func.func @double(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 2, 2>, dimension_semantics = [#parallel, #arbitrary],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -82,7 +82,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{}"} : (tensor<i32>, tensor<i32>, tensor<64xf32>) -> tensor<64xf32>
     return %0 : tensor<64xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8xf32, #vmem>, %o: memref<8xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, dimension_semantics = [#parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8>}, {transform_indices = @block, window_bounds = array<i64: 8>}]} {
@@ -135,7 +135,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x, %y) {mosaic.kernel = @sum, backend_config = "{}"} : (tensor<16xf32>, tensor<64xf32>) -> tensor<64xf32>
     return %0 : tensor<64xf32>
   }
-  module @sum attributes {stable_mosaic.version = 18 : i64} {
+  module @sum attributes {stable_mosaic.version = 15 : i64} {
     func.func @sum(%i: i32, %j: i32, %x: memref<8xf32, #vmem>, %y: memref<8xf32, #vmem>, %o: memref<8xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 8, 3>, dimension_semantics = [#arbitrary, #arbitrary],
         window_params = [{transform_indices = @second, window_bounds = array<i64: 8>}, {transform_indices = @outer, window_bounds = array<i64: 8>}, {transform_indices = @outer, window_bounds = array<i64: 8>}]} {
@@ -185,7 +185,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x, %y) {mosaic.kernel = @edge, backend_config = "{}"} : (tensor<20xf32>, tensor<20xf32>) -> tensor<20xf32>
     return %0 : tensor<20xf32>
   }
-  module @edge attributes {stable_mosaic.version = 18 : i64} {
+  module @edge attributes {stable_mosaic.version = 15 : i64} {
     func.func @edge(%i: i32, %x: memref<8xf32, #vmem>, %y: memref<8xf32, #vmem>, %o: memref<8xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 3>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8>}, {transform_indices = @block, window_bounds = array<i64: 8>, window_kind = #tpu.element_window<[2], [3]>}, {transform_indices = @block, window_bounds = array<i64: 8>}]} {
@@ -223,7 +223,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @scale, backend_config = "{}", output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]} : (tensor<16xf32>) -> tensor<16xf32>
     return %0 : tensor<16xf32>
   }
-  module @scale attributes {stable_mosaic.version = 18 : i64} {
+  module @scale attributes {stable_mosaic.version = 15 : i64} {
     func.func @scale(%i: i32, %x: memref<8xf32, #vmem>, %o: memref<8xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 2>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8>}, {transform_indices = @block, window_bounds = array<i64: 8>}]} {
@@ -267,7 +267,7 @@ module {
     %2 = stablehlo.custom_call @tpu_custom_call(%y) {mosaic.kernel = @id, backend_config = "{}"} : (tensor<24xf32>) -> tensor<24xf32>
     return %1, %2 : tensor<16xf32>, tensor<24xf32>
   }
-  module @id attributes {stable_mosaic.version = 18 : i64} {
+  module @id attributes {stable_mosaic.version = 15 : i64} {
     func.func @id(%i: i32, %x: memref<8xf32, #vmem>, %o: memref<8xf32, #vmem>) attributes {
         iteration_bounds = array<i64: 2>, dimension_semantics = [#arbitrary],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8>}, {transform_indices = @block, window_bounds = array<i64: 8>}]} {

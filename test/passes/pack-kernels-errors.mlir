@@ -34,7 +34,7 @@ module {
     stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @once, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>) -> ()
     return
   }
-  module @once attributes {stable_mosaic.version = 18 : i64} {
+  module @once attributes {stable_mosaic.version = 15 : i64} {
     func.func @once(%i: i32, %j: i32) attributes {iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>} {
       return
     }

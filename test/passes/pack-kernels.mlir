@@ -23,7 +23,7 @@ module @config {
       } : (tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @double attributes {stable_mosaic.version = 18 : i64} {
+  module @double attributes {stable_mosaic.version = 15 : i64} {
     func.func @double(%i: i32 loc("i"), %x: memref<8x128xf32, #tpu.memory_space<vmem>>, %o: memref<8x128xf32, #tpu.memory_space<vmem>>)
         attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>,
                     window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>},
@@ -89,12 +89,12 @@ module @names {
     %1 = stablehlo.custom_call @other_target(%0) {backend_config = "{}"} : (tensor<8x128xf32>) -> tensor<8x128xf32>
     return %1 : tensor<8x128xf32>
   }
-  module @unlaunched attributes {stable_mosaic.version = 18 : i64} {
+  module @unlaunched attributes {stable_mosaic.version = 15 : i64} {
     func.func @unlaunched(%x: memref<8x128xf32, #tpu.memory_space<vmem>>) {
       return
     }
   }
-  module @main_0 attributes {mosaic.name = "main", stable_mosaic.version = 18 : i64} {
+  module @main_0 attributes {mosaic.name = "main", stable_mosaic.version = 15 : i64} {
     func.func @main(%x: memref<8x128xf32, #tpu.memory_space<vmem>>, %o: memref<8x128xf32, #tpu.memory_space<vmem>>) {
       return
     }
@@ -104,10 +104,10 @@ module @names {
 // -----
 
 // A bare kernel becomes its portable form.
-// CHECK-LABEL: module @bare attributes {stable_mosaic.version = 17 : i64}
+// CHECK-LABEL: module @bare attributes {stable_mosaic.version = 14 : i64}
 // CHECK:         "stable_mosaic.func.func"
 // CHECK:           "stable_mosaic.func.return"
-module @bare attributes {stable_mosaic.version = 17 : i64} {
+module @bare attributes {stable_mosaic.version = 14 : i64} {
   func.func @bare(%x: memref<8x128xf32, #tpu.memory_space<vmem>>) attributes {tpu.core_type = #tpu.core_type<tc>} {
     return
   }

@@ -18,7 +18,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @sum, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @sum attributes {stable_mosaic.version = 18 : i64} {
+  module @sum attributes {stable_mosaic.version = 15 : i64} {
     func.func @sum(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>, %sum: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel], scratch_operands = 1 : i64,
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -57,7 +57,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @last, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
     return %0 : tensor<1024x1024xf32>
   }
-  module @last attributes {stable_mosaic.version = 18 : i64} {
+  module @last attributes {stable_mosaic.version = 15 : i64} {
     func.func @last(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808, 8>, dimension_semantics = [#parallel, #arbitrary],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @row, window_bounds = array<i64: 8, 128>}]} {
@@ -69,8 +69,9 @@ module {
     func.func @block(%i: i32, %j: i32) -> (i32, i32) {
       return %i, %j : i32, i32
     }
-    // expected-remark@+2 {{the kernel 'last' can't be shared between cores along dimension 0: parallel dimension 0 is a race: steps (0, 0) and (1, 0) write the same block (0, 0) of output 0}}
-    // expected-note@+1 {{the kernel is left as it was}}
+    // expected-remark@+3 {{the kernel 'last' can't be shared between cores along dimension 0: parallel dimension 0 is a race: steps (0, 0) and (1, 0) write the same block (0, 0) of output 0}}
+    // expected-note@+2 {{the kernel is left as it was}}
+    // expected-note@+1 {{dimension 1 can be shared instead: the steps are proved independent, so call it parallel, or run infer-parallel first}}
     func.func @row(%i: i32, %j: i32) -> (i32, i32) {
       %zero = arith.constant 0 : i32
       return %zero, %j : i32, i32
@@ -91,7 +92,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22has_communication\22: true, \22collective_id\22: 0}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -118,7 +119,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -148,7 +149,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     // expected-remark@+2 {{the kernel 'copy' can't be shared between cores along dimension 0: an index map is an affine map over the grid, which isn't rewritten}}
     // expected-note@+1 {{the kernel is left as it was}}
     func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
@@ -173,7 +174,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {

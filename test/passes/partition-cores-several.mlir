@@ -103,7 +103,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
     return %0 : tensor<1024x1024xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, dimension_semantics = [#parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -126,7 +126,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
     return %0 : tensor<8192x8192xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<1024x1024xf32, #vmem>, %o: memref<1024x1024xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, dimension_semantics = [#parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 1024, 1024>}, {transform_indices = @block, window_bounds = array<i64: 1024, 1024>}]} {
@@ -150,7 +150,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<64x24x1024xf32>) -> tensor<64x24x1024xf32>
     return %0 : tensor<64x24x1024xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %k: i32, %x: memref<8x8x128xf32, #vmem>, %o: memref<8x8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 3, -9223372036854775808>, dimension_semantics = [#parallel, #arbitrary, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}]} {
@@ -173,7 +173,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<64x8x1024xf32>) -> tensor<64x8x1024xf32>
     return %0 : tensor<64x8x1024xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %k: i32, %x: memref<8x8x128xf32, #vmem>, %o: memref<8x8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 1, -9223372036854775808>, dimension_semantics = [#parallel, #parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}]} {

@@ -14,7 +14,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %p, %x) {mosaic.kernel = @scatter, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<64xi32>, tensor<512x128xf32>) -> tensor<512x128xf32>
     return %0 : tensor<512x128xf32>
   }
-  module @scatter attributes {stable_mosaic.version = 18 : i64} {
+  module @scatter attributes {stable_mosaic.version = 15 : i64} {
     func.func @scatter(%i: i32, %p: memref<64xi32, #smem>, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @scattered, window_bounds = array<i64: 8, 128>}]} {
@@ -54,7 +54,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @last, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<i32>, tensor<1024x1024xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @last attributes {stable_mosaic.version = 18 : i64} {
+  module @last attributes {stable_mosaic.version = 15 : i64} {
     func.func @last(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, dimension_semantics = [#parallel, #parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @row, window_bounds = array<i64: 8, 128>}]} {

@@ -7,7 +7,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i64>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %o: memref<8x128xf32, #tpu.memory_space<vmem>>) attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>, scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>, window_params = [{transform_indices = @transform_0, window_bounds = array<i64: 8, 128>}]} {
       %c0 = arith.constant 0 : index
       %zero = arith.constant dense<0.0> : vector<8x128xf32>
@@ -29,7 +29,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>) -> tuple<tensor<64x128xf32>, tensor<64x128xf32>>
     return %0 : tuple<tensor<64x128xf32>, tensor<64x128xf32>>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %o: memref<8x128xf32, #tpu.memory_space<vmem>>, %p: memref<8x128xf32, #tpu.memory_space<vmem>>) attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>, scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>, window_params = [{transform_indices = @transform_0, window_bounds = array<i64: 8, 128>}, {transform_indices = @transform_0, window_bounds = array<i64: 8, 128>}]} {
       %c0 = arith.constant 0 : index
       %zero = arith.constant dense<0.0> : vector<8x128xf32>
@@ -51,7 +51,7 @@ module {
     %0:2 = stablehlo.custom_call @tpu_custom_call(%n) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}", output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [1], operand_index = 0, operand_tuple_indices = []>]} : (tensor<i32>) -> (tensor<64x128xf32>, tensor<i32>)
     return %0#0, %0#1 : tensor<64x128xf32>, tensor<i32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %o: memref<8x128xf32, #tpu.memory_space<vmem>>, %p: memref<1xi32, #tpu.memory_space<smem>>) attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>, scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>, window_params = [{transform_indices = @transform_0, window_bounds = array<i64: 8, 128>}, {}]} {
       %c0 = arith.constant 0 : index
       %zero = arith.constant dense<0.0> : vector<8x128xf32>
@@ -72,7 +72,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %o: memref<8x128xf32, #tpu.memory_space<vmem>>) attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>, scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>, window_params = [{transform_indices = @transform_0, window_bounds = array<i64: 8, 128>}]} {
       %c0 = arith.constant 0 : index
       %zero = arith.constant dense<0.0> : vector<8x128xf32>
@@ -102,7 +102,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>) -> tuple<tensor<64x128xf32>> loc(unknown)
     return %0 : tuple<tensor<64x128xf32>>
   }
-  module @kernel attributes {stable_mosaic.version = 18 : i64} {
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
     func.func @kernel(%i: i32, %o: memref<8x128xf32, #tpu.memory_space<vmem>>) attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>, scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>, window_params = [{transform_indices = @transform_0, window_bounds = array<i64: 8, 128>}]} {
       %c0 = arith.constant 0 : index loc(unknown)
       %zero = arith.constant dense<0.0> : vector<8x128xf32> loc("kernel.py":7:3)

@@ -30,7 +30,7 @@ module {
       : (tensor<i32>, tensor<1032x384xf32>, tensor<128x8x384xf32>, tensor<4xi32>, tensor<64x128xf32>) -> tensor<1024x384xf32>
     return %0 : tensor<1024x384xf32>
   }
-  module @windows attributes {stable_mosaic.version = 18 : i64} {
+  module @windows attributes {stable_mosaic.version = 15 : i64} {
     func.func @windows(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %y: memref<8x128xf32, #vmem>, %t: memref<4xi32, #smem>,
                        %z: memref<64x128xf32, #any>, %o: memref<8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 3>, dimension_semantics = [#parallel, #arbitrary],

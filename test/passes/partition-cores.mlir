@@ -34,7 +34,7 @@
 // CHECK:         return %[[RESULT]]
 // CHECK:         module @copy attributes
 // CHECK:           iteration_bounds = array<i64: -9223372036854775808, 3>
-// CHECK:         module @[[KERNEL]] attributes {stable_mosaic.version = 18 : i64}
+// CHECK:         module @[[KERNEL]] attributes {stable_mosaic.version = 15 : i64}
 // CHECK:           func.func @copy(%[[CORE:[a-z0-9]+]]: i32, %[[K:[a-z0-9]+]]: i32, %{{[a-z0-9]+}}: i32, %[[TABLE:[a-z0-9]+]]: memref<1xi32, #tpu.memory_space<smem>>,
 // CHECK-SAME:        dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>, #tpu.dimension_semantics<arbitrary>]
 // CHECK-SAME:        iteration_bounds = array<i64: 2, -9223372036854775808, 3>
@@ -65,7 +65,7 @@ module @guarded {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<1024x384xf32>) -> tensor<1024x384xf32>
     return %0 : tensor<1024x384xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 3>, dimension_semantics = [#parallel, #arbitrary],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -104,7 +104,7 @@ module @enough {
     %0 = stablehlo.custom_call @tpu_custom_call(%m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<1024x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -151,7 +151,7 @@ module @even {
     %0 = stablehlo.custom_call @tpu_custom_call(%double, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<1024x384xf32>) -> tensor<1024x384xf32>
     return %0 : tensor<1024x384xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 3>, dimension_semantics = [#parallel, #arbitrary], scalar_prefetch = 0 : i64,
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -193,7 +193,7 @@ module @fused {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<128x32x1024xf32>) -> tensor<128x32x1024xf32>
     return %0 : tensor<128x32x1024xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %k: i32, %x: memref<8x8x128xf32, #vmem>, %o: memref<8x8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 4, 8>, dimension_semantics = [#parallel, #arbitrary, #arbitrary],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}]} {
@@ -246,7 +246,7 @@ module @nested {
     %0 = stablehlo.custom_call @tpu_custom_call(%outer, %n, %inner, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<i32>, tensor<i32>, tensor<64x64x1024xf32>) -> tensor<64x64x1024xf32>
     return %0 : tensor<64x64x1024xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%a: i32, %b: i32, %c: i32, %x: memref<8x8x128xf32, #vmem>, %o: memref<8x8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808, -9223372036854775808>,
         dimension_semantics = [#arbitrary, #parallel, #arbitrary],
@@ -287,7 +287,7 @@ module @asks_for_fused {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22, \22serialization_format\22: 1, \22needs_layout_passes\22: true}}"} : (tensor<i32>, tensor<128x32x384xf32>) -> tensor<128x32x384xf32>
     return %0 : tensor<128x32x384xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %k: i32, %x: memref<8x8x128xf32, #vmem>, %o: memref<8x8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808, 4, 3>, dimension_semantics = [#parallel, #arbitrary, #arbitrary],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 8, 128>}]} {
@@ -342,7 +342,7 @@ module @prefetch {
       } : (tensor<i32>, tensor<64xi32>, tensor<1024x128xf32>, tensor<8x128xf32>) -> tensor<1024x128xf32>
     return %0 : tensor<1024x128xf32>
   }
-  module @gather attributes {stable_mosaic.version = 18 : i64} {
+  module @gather attributes {stable_mosaic.version = 15 : i64} {
     func.func @gather(%i: i32, %p: memref<64xi32, #tpu.memory_space<smem>>, %x: memref<8x128xf32, #vmem>, %y: memref<8x128xf32, #tpu.memory_space<any>>, %o: memref<8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel], scalar_prefetch = 1 : i64,
         window_params = [{transform_indices = @gathered, window_bounds = array<i64: 8, 128>}, {}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {
@@ -399,7 +399,7 @@ module @twice {
       }
     return %1#1 : tensor<1024x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         tpu.core_type = #tpu.core_type<tc>, iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#parallel],
         window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>}, {transform_indices = @block, window_bounds = array<i64: 8, 128>}]} {

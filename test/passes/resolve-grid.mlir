@@ -18,7 +18,7 @@
 // CHECK-SAME:      mosaic.kernel = @[[KERNEL:[a-z_0-9]+]]
 // CHECK-SAME:      operand_layouts = [dense<[1, 0]> : tensor<2xindex>], result_layouts = [dense<[1, 0]> : tensor<2xindex>]
 // CHECK-SAME:      : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
-// CHECK:         module @[[KERNEL]] attributes {stable_mosaic.version = 18 : i64}
+// CHECK:         module @[[KERNEL]] attributes {stable_mosaic.version = 15 : i64}
 // CHECK:           func.func @copy(
 // CHECK-SAME:        dimension_semantics = [#tpu.dimension_semantics<parallel>, #tpu.dimension_semantics<arbitrary>]
 // CHECK-SAME:        iteration_bounds = array<i64: 10, 4>
@@ -33,7 +33,7 @@ module {
       } : (tensor<i32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
     return %0 : tensor<1024x1024xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808, 4>, dimension_semantics = [#parallel, #arbitrary]} {
       return
@@ -127,7 +127,7 @@ module {
     %0 = stablehlo.select %lower, %less, %quotient : tensor<i1>, tensor<i32>
     return %0 : tensor<i32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%0: i32, %1: i32, %2: i32, %3: i32, %4: i32, %5: i32, %6: i32, %7: i32, %8: i32, %9: i32,
                     %x: memref<8x512xf32, #tpu.memory_space<vmem>>, %o: memref<8x512xf32, #tpu.memory_space<vmem>>) attributes {
         iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808, -9223372036854775808, -9223372036854775808,
@@ -165,7 +165,7 @@ module {
       } : (tensor<i32>, tensor<i32>, tensor<4xi32>, tensor<64x128xf32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @add attributes {stable_mosaic.version = 18 : i64} {
+  module @add attributes {stable_mosaic.version = 15 : i64} {
     func.func @add(%i: i32, %j: i32, %t: memref<4xi32, #tpu.memory_space<smem>>, %x: memref<64x128xf32, #tpu.memory_space<vmem>>,
                    %y: memref<64x128xf32, #tpu.memory_space<vmem>>, %o: memref<64x128xf32, #tpu.memory_space<vmem>>) attributes {
         iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>, scalar_prefetch = 1 : i64} {
@@ -194,7 +194,7 @@ module {
       } : (tensor<i32>, tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<8x128xf32, #tpu.memory_space<vmem>>, %o: memref<8x128xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>,
                     window_params = [{transform_indices = @last, window_bounds = array<i64: 8, 128>},
@@ -238,7 +238,7 @@ module {
     %3 = stablehlo.custom_call @tpu_custom_call(%n, %2) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %3 : tensor<64x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #tpu.memory_space<vmem>>, %o: memref<8x128xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>} {
       return
@@ -278,7 +278,7 @@ module {
       }
     return %2#1 : tensor<64x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #tpu.memory_space<vmem>>, %o: memref<8x128xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>} {
       return
@@ -315,7 +315,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%a, %b, %c, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<i32>, tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %0 : tensor<64x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %k: i32, %x: memref<8x128xf32, #tpu.memory_space<vmem>>, %o: memref<8x128xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808, -9223372036854775808>} {
       return
@@ -340,13 +340,13 @@ module {
     %1 = stablehlo.custom_call @tpu_custom_call(%0) {mosaic.kernel = @static, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<64x128xf32>) -> tensor<64x128xf32>
     return %1 : tensor<64x128xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<8x128xf32, #tpu.memory_space<vmem>>, %o: memref<8x128xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>} {
       return
     }
   }
-  module @static attributes {stable_mosaic.version = 18 : i64} {
+  module @static attributes {stable_mosaic.version = 15 : i64} {
     func.func @static(%i: i32, %x: memref<8x128xf32, #tpu.memory_space<vmem>>, %o: memref<8x128xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: 3>} {
       return

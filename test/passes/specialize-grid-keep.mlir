@@ -26,7 +26,7 @@ module {
       } : (tensor<i32>, tensor<256x512xf32>) -> tensor<256x512xf32>
     return %0 : tensor<256x512xf32>
   }
-  module @last attributes {stable_mosaic.version = 18 : i64} {
+  module @last attributes {stable_mosaic.version = 15 : i64} {
     func.func @last(%i: i32, %j: i32, %x: memref<8x512xf32, #vmem>, %o: memref<8x512xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808, 1>, dimension_semantics = [#parallel, #arbitrary],
         scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>,

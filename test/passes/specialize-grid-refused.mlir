@@ -68,7 +68,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<256x512xf32>) -> tensor<256x512xf32>
     return %0 : tensor<256x512xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<256x512xf32, #tpu.memory_space<vmem>>, %o: memref<256x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>} {
       return
@@ -81,7 +81,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<256x512xf32>) -> tensor<256x512xf32>
     return %0 : tensor<256x512xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<256x512xf32, #tpu.memory_space<vmem>>, %o: memref<256x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: 8>} {
       return
@@ -96,7 +96,7 @@ module {
       } : (tensor<i32>) -> tensor<i32>
     return %0 : tensor<i32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %o: memref<i32, #tpu.memory_space<smem>>) attributes {iteration_bounds = array<i64: -9223372036854775808>} {
       return
     }
@@ -108,7 +108,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<256x512xf32>) -> tensor<256x512xf32>
     return %0 : tensor<256x512xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<256x512xf32, #tpu.memory_space<vmem>>, %o: memref<256x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#tpu.dimension_semantics<core_parallel>]} {
       return
@@ -121,7 +121,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<256x512xf32>) -> tensor<256x512xf32>
     return %0 : tensor<256x512xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<256x512xf32, #tpu.memory_space<vmem>>, %o: memref<256x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808, 4>,
                     dimension_semantics = [#tpu.dimension_semantics<arbitrary>, #tpu.dimension_semantics<parallel>]} {
@@ -135,7 +135,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %x) {mosaic.kernel = @race, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<256x512xf32>) -> tensor<8x512xf32>
     return %0 : tensor<8x512xf32>
   }
-  module @race attributes {stable_mosaic.version = 18 : i64} {
+  module @race attributes {stable_mosaic.version = 15 : i64} {
     func.func @race(%i: i32, %x: memref<8x512xf32, #tpu.memory_space<vmem>>, %o: memref<8x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>, dimension_semantics = [#tpu.dimension_semantics<parallel>],
                     window_params = [{transform_indices = @row, window_bounds = array<i64: 8, 512>},

@@ -166,7 +166,7 @@ module {
       } : (tensor<i32>, tensor<256x512xf32>) -> tensor<256x512xf32>
     return %0 : tensor<256x512xf32>
   }
-  module @last attributes {stable_mosaic.version = 18 : i64} {
+  module @last attributes {stable_mosaic.version = 15 : i64} {
     func.func @last(%i: i32, %j: i32, %x: memref<8x512xf32, #vmem>, %o: memref<8x512xf32, #vmem>) attributes {
         iteration_bounds = array<i64: -9223372036854775808, 1>, dimension_semantics = [#parallel, #arbitrary],
         scalar_prefetch = 0 : i64, scratch_operands = 0 : i64, tpu.core_type = #tpu.core_type<tc>,
@@ -210,7 +210,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%bound, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<256x512xf32>) -> tensor<256x512xf32>
     return %0 : tensor<256x512xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %x: memref<256x512xf32, #tpu.memory_space<vmem>>, %o: memref<256x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>} {
       return
@@ -224,7 +224,7 @@ module {
     %0 = stablehlo.custom_call @tpu_custom_call(%n, %m, %x) {mosaic.kernel = @copy, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<i32>, tensor<256x512xf32>) -> tensor<256x512xf32>
     return %0 : tensor<256x512xf32>
   }
-  module @copy attributes {stable_mosaic.version = 18 : i64} {
+  module @copy attributes {stable_mosaic.version = 15 : i64} {
     func.func @copy(%i: i32, %j: i32, %x: memref<256x512xf32, #tpu.memory_space<vmem>>, %o: memref<256x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808, -9223372036854775808>} {
       return
@@ -255,13 +255,13 @@ module {
     %4 = stablehlo.custom_call @tpu_custom_call(%m, %2#1) {mosaic.kernel = @a, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<i32>, tensor<256x512xf32>) -> tensor<256x512xf32>
     return %4 : tensor<256x512xf32>
   }
-  module @a attributes {stable_mosaic.version = 18 : i64} {
+  module @a attributes {stable_mosaic.version = 15 : i64} {
     func.func @add(%i: i32, %x: memref<256x512xf32, #tpu.memory_space<vmem>>, %o: memref<256x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>} {
       return
     }
   }
-  module @again attributes {stable_mosaic.version = 18 : i64} {
+  module @again attributes {stable_mosaic.version = 15 : i64} {
     func.func @add(%i: i32, %x: memref<256x512xf32, #tpu.memory_space<vmem>>, %o: memref<256x512xf32, #tpu.memory_space<vmem>>)
         attributes {iteration_bounds = array<i64: -9223372036854775808>} {
       return

@@ -26,7 +26,7 @@
 // CHECK-SAME:      mosaic.kernel = @double
 // CHECK:         stablehlo.custom_call @tpu_custom_call(%{{[a-z0-9]+}}, %{{[a-z0-9]+}}) {{.*}}mosaic.kernel = @double}
 // CHECK:         stablehlo.custom_call @tpu_custom_call(%{{[a-z0-9]+}}, %{{[a-z0-9]+}}) {{.*}}mosaic.kernel = @double_0}
-// CHECK:         module @double attributes {stable_mosaic.version = 18 : i64}
+// CHECK:         module @double attributes {stable_mosaic.version = 15 : i64}
 // CHECK:           func.func @double(%{{[a-z0-9]+}}: i32, %{{[a-z0-9]+}}: memref<8x128xf32, #tpu.memory_space<vmem>>,
 // CHECK-SAME:        dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>
 // CHECK:             vector.load
@@ -34,7 +34,7 @@
 // CHECK:             vector.store
 // CHECK:           func.func @block(%{{[a-z0-9]+}}: i32) -> (i32, i32)
 // CHECK-NOT:     module @double attributes
-// CHECK:         module @double_0 attributes {mosaic.name = "double", stable_mosaic.version = 18 : i64}
+// CHECK:         module @double_0 attributes {mosaic.name = "double", stable_mosaic.version = 15 : i64}
 // PLACES:       module @program
 // PLACES:       func.func @double(%{{[a-z0-9]+}}: i32 loc("i"(#{{loc[0-9]*}}))
 // PLACES:         arith.constant 0 : index loc(#[[CONSTANT:loc[0-9]*]])
@@ -55,7 +55,7 @@ module @program {
       } : (tensor<i32>, tensor<64x128xf32>) -> tensor<64x128xf32>
     return %2 : tensor<64x128xf32>
   }
-  module @double attributes {stable_mosaic.version = 18 : i64} {
+  module @double attributes {stable_mosaic.version = 15 : i64} {
     func.func @double(%i: i32 loc("i"("kernel.py":1:1)), %x: memref<8x128xf32, #tpu.memory_space<vmem>> loc("x"), %o: memref<8x128xf32, #tpu.memory_space<vmem>> loc("o"))
         attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>,
                     window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>},
@@ -71,7 +71,7 @@ module @program {
       return %i, %zero : i32, i32 loc("kernel.py":8:4)
     } loc("kernel.py":8:1)
   } loc("kernel.py":1:1)
-  module @same attributes {mosaic.name = "double", stable_mosaic.version = 18 : i64} {
+  module @same attributes {mosaic.name = "double", stable_mosaic.version = 15 : i64} {
     func.func @double(%i: i32 loc("i"("kernel.py":1:1)), %x: memref<8x128xf32, #tpu.memory_space<vmem>> loc("x"), %o: memref<8x128xf32, #tpu.memory_space<vmem>> loc("o"))
         attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>,
                     window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>},
@@ -87,7 +87,7 @@ module @program {
       return %i, %zero : i32, i32 loc("kernel.py":8:4)
     } loc("kernel.py":8:1)
   } loc("kernel.py":1:1)
-  module @elsewhere attributes {mosaic.name = "double", stable_mosaic.version = 18 : i64} {
+  module @elsewhere attributes {mosaic.name = "double", stable_mosaic.version = 15 : i64} {
     func.func @double(%i: i32 loc("i"("kernel.py":1:1)), %x: memref<8x128xf32, #tpu.memory_space<vmem>> loc("x"), %o: memref<8x128xf32, #tpu.memory_space<vmem>> loc("o"))
         attributes {dimension_semantics = [#tpu.dimension_semantics<parallel>], iteration_bounds = array<i64: -9223372036854775808>,
                     window_params = [{transform_indices = @block, window_bounds = array<i64: 8, 128>},
@@ -113,7 +113,7 @@ module @program {
 // CHECK:           stablehlo.custom_call @tpu_custom_call() {{.*}}mosaic.kernel = @[[NAMELESS:kernel[_0-9]*]]}
 // CHECK:           stablehlo.custom_call @tpu_custom_call() {{.*}}kernel_name = "named", mosaic.kernel = @named}
 // CHECK:         module @[[NAMELESS]] attributes {mosaic.name = "", stable_mosaic.version = 15 : i64}
-// CHECK:         module @named attributes {mosaic.name = "", stable_mosaic.version = 18 : i64}
+// CHECK:         module @named attributes {mosaic.name = "", stable_mosaic.version = 14 : i64}
 module @in_case {
   func.func @main(%i: tensor<i32>) {
     "stablehlo.case"(%i) ({
@@ -130,7 +130,7 @@ module @in_case {
       return
     }
   }
-  module @b attributes {mosaic.name = "", stable_mosaic.version = 18 : i64} {
+  module @b attributes {mosaic.name = "", stable_mosaic.version = 14 : i64} {
     func.func @f() {
       return
     }
@@ -139,11 +139,11 @@ module @in_case {
 
 // -----
 
-// CHECK-LABEL: module @bare attributes {stable_mosaic.version = 18 : i64}
+// CHECK-LABEL: module @bare attributes {stable_mosaic.version = 15 : i64}
 // CHECK:         func.func @bare(%{{[a-z0-9]+}}: memref<8x128xf32, #tpu.memory_space<vmem>>)
 // CHECK-NEXT:      return
 // PACKED:      "stable_mosaic.func.func"
-module @bare attributes {stable_mosaic.version = 18 : i64} {
+module @bare attributes {stable_mosaic.version = 15 : i64} {
   func.func @bare(%x: memref<8x128xf32, #tpu.memory_space<vmem>>) attributes {tpu.core_type = #tpu.core_type<tc>} {
     return
   }

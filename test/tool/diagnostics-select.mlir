@@ -12,7 +12,11 @@
 // RUN: %mosaic-opt %S/Inputs/double.mlir --check-grid --contracts='%%arg0 <= 128' --Werror --suppress='idle-cores:dou*' 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
 // NONE-NOT: idle-cores
 
-// RUN: %expect-exit 1 %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror --suppress='idle-cores:triple' 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: %expect-exit 1 %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror --suppress='idle-cores:dubble' 2>&1 | FileCheck %s --check-prefixes=ERROR,UNUSED
+// UNUSED: {{^}}warning: --suppress=idle-cores:dubble matches no kernel; did you mean 'double'?
+// UNUSED-NEXT: note: the kernels are double
+// RUN: %expect-exit 0 %mosaic-opt %S/Inputs/double.mlir %s --check-grid --warn=zero-trip-grid --suppress='idle-cores:double' 2>&1 | FileCheck %s --check-prefix=USED
+// USED-NOT: --suppress
 
 // A baseline takes the findings of a run; the next run is silent about them, and only about them.
 // RUN: %mosaic-opt %S/Inputs/double.mlir --check-grid --Werror --write-baseline=%t.json 2>&1 | FileCheck %s --check-prefix=WRITTEN

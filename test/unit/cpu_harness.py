@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -19,7 +19,7 @@ from mosaic_grid.cpu.rules import RULES
 from mosaic_grid.cpu.types import lowered
 from mosaic_grid.cpu.views import View
 
-type Start = Callable[[Lowering, ir.Operation, Sequence[Lowered]], None]
+Start: TypeAlias = Callable[[Lowering, ir.Operation, Sequence[Lowered]], None]
 
 context = functools.cache(create_context)
 

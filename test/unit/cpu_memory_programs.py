@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from cpu_harness import context
@@ -16,7 +17,7 @@ from mosaic_grid.cpu.memory import Memory
 from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.ir_types import Value
 
-type Body = Callable[[Memory, Sequence[Root], Sequence[Index]], Sequence[Value]]
+Body: TypeAlias = Callable[[Memory, Sequence[Root], Sequence[Index]], Sequence[Value]]
 
 
 def scalars(*numbers: int) -> list[Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 
@@ -15,7 +16,7 @@ from mosaic_grid.launch_edit import Kept, replace_kernel
 from mosaic_grid.program import Launch, Program
 from mosaic_grid.runner.inline import inline_call
 
-type BoundFor = Callable[[ir.Operation, int], Value]
+BoundFor: TypeAlias = Callable[[ir.Operation, int], Value]
 """Makes the operand for a bound, before a launch."""
 
 

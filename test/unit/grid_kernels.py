@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 ELEMENTS = 6
 """Elements of every block, so that blocks of different shapes can be added up."""
 
-type Semantics = Literal["parallel", "arbitrary", "core_parallel"]
-type Rule = Literal["constant", "index", "sum", "quotient", "rest", "back", "table"]
+Semantics: TypeAlias = Literal["parallel", "arbitrary", "core_parallel"]
+Rule: TypeAlias = Literal["constant", "index", "sum", "quotient", "rest", "back", "table"]
 
 
 @dataclasses.dataclass(frozen=True)

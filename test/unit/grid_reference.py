@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from grid_kernels import ELEMENTS, GridKernel, Term, Window
@@ -14,8 +15,8 @@ from mosaic_grid.cpu.arrays import Array
 POISON = -(2**31)
 """What an i32 holds that nobody wrote."""
 
-type Point = tuple[int, ...]
-type Elements = dict[Point, int]
+Point: TypeAlias = tuple[int, ...]
+Elements: TypeAlias = dict[Point, int]
 
 
 @dataclasses.dataclass

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from mosaic_grid.cpu.arrays import Array
 
-type Semantics = Literal["parallel", "arbitrary", "core_parallel"]
-type Fact = Literal["unknown", "clamped", "multiple"]
-type Access = Literal["same", "half", "reversed", "table"]
+Semantics: TypeAlias = Literal["parallel", "arbitrary", "core_parallel"]
+Fact: TypeAlias = Literal["unknown", "clamped", "multiple"]
+Access: TypeAlias = Literal["same", "half", "reversed", "table"]
 
 WIDTH = 4
 """Elements of a block in its last dimension; operands have one less, so that every block is cut at the edge."""

@@ -14,7 +14,7 @@ TABLE_VALUES = 3
 
 BLOCKS: tuple[tuple[int, ...], ...] = ((6,), (2, 3), (3, 2), (1, 6), (6, 1), (2, 1, 3), (1, 3, 2), (1, 6, 1))
 SEMANTICS: tuple[Semantics, ...] = ("arbitrary", "arbitrary", "parallel", "core_parallel")
-RULES: tuple[Rule, ...] = get_args(Rule.__value__)
+RULES: tuple[Rule, ...] = get_args(Rule)
 
 
 @st.composite

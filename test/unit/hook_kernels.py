@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
+from releases import tensor_cores
 
 Function = Callable[..., Any]
 PARALLEL, ARBITRARY = pltpu.PARALLEL, pltpu.ARBITRARY
@@ -91,7 +92,7 @@ def batched_pipeline(x: Any) -> Any:
 
         jax.vmap(run)(jnp.arange(x.shape[0], dtype=jnp.int32), x_ref, o_ref)
 
-    return pl.kernel(kernel, out_type=like(x), mesh=pltpu.TensorCoreMesh(axis_name="core", num_cores=1))(x)
+    return pl.kernel(kernel, out_type=like(x), mesh=tensor_cores(1))(x)
 
 
 REFUSED: dict[str, tuple[Function, str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -21,7 +22,7 @@ from mosaic_grid.grid import Semantics
 from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel
 
-type Block = tuple[int, ...]
+Block: TypeAlias = tuple[int, ...]
 
 
 class IndexMaps:
@@ -40,7 +41,7 @@ class IndexMaps:
         return [tuple(itertools.islice(values, rank)) for rank in self.ranks]
 
 
-type Walk = list[list[Block]]
+Walk: TypeAlias = list[list[Block]]
 """The windows' blocks at each step of a core."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from hypothesis import strategies as st
@@ -21,9 +21,9 @@ VECTOR = f"vector<{WIDTH}xi32>"
 SCRATCH = f"memref<2x{WIDTH}xi32, #tpu.memory_space<vmem>>"
 COUNTER = "memref<1xi32, #tpu.memory_space<smem>>"
 
-type Form = Literal["zero", "same", "half", "parity", "reversed", "sum", "table"]
-type Act = Literal["set", "add", "store", "accumulate", "count", "show count"]
-type Step = tuple[int, ...]
+Form: TypeAlias = Literal["zero", "same", "half", "parity", "reversed", "sum", "table"]
+Act: TypeAlias = Literal["set", "add", "store", "accumulate", "count", "show count"]
+Step: TypeAlias = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from cpu_programs import assert_same, compiled
 from jaxlib.mlir import ir
@@ -18,7 +18,7 @@ from mosaic_grid.session import Session
 from mosaic_grid.targets import parse_target
 from mosaic_grid.unpack import unpack
 
-type Bucket = Literal["exact", "round-up"]
+Bucket: TypeAlias = Literal["exact", "round-up"]
 BUCKETS: tuple[Bucket, ...] = ("exact", "round-up")
 
 

@@ -52,8 +52,21 @@ INDICES: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {
     "n * 8 or 16": (lambda n, i: jnp.where(n > 0, n * 8, 16), True),
     "n or 16": (lambda n, i: jnp.where(n > 0, n, 16), False),
     "n - n": (lambda n, i: n - n, True),
+    "n - n % 8": (lambda n, i: n - jax.lax.rem(n, 8), False),
+    "n * 9 - n": (lambda n, i: n * 9 - n, False),
+    "n - 8 * i": (lambda n, i: n - 8 * i, False),
+    "n * 8 - i * 8": (lambda n, i: n * 8 - i * 8, True),
+    "n * 8 + n % 8 - n % 8": (lambda n, i: n * 8 + jax.lax.rem(n, 8) - jax.lax.rem(n, 8), True),
+    "n + i - (i + n) + i * 8": (lambda n, i: n + i - (i + n) + i * 8, True),
+    "if n: n * 8": (lambda n, i: jax.lax.cond(n > 3, lambda: n * 8, lambda: 16), False),
+    "n * 8 from outside of an if": (lambda n, i: either(n, n * 8, n * 16), True),
     "num_programs": (lambda n, i: pl.num_programs(0), True),
 }
+
+
+def either(n: Any, one: Any, other: Any) -> Any:
+    """One of two numbers, which were computed before."""
+    return jax.lax.cond(n > 3, lambda: one, lambda: other)
 
 
 def eight_rows(index: Callable[[Any, Any], Any]) -> str:
@@ -165,3 +178,98 @@ def test_the_compiler_wants_these_tiles() -> None:
     for kind, tile in tiles().items():
         assert compiles(of_rows(*kind, tile)), kind
         assert tile == 1 or not compiles(of_rows(*kind, tile // 2)), kind
+
+
+def of_loop(start: Callable[[Any], Any], step: Callable[[Any, Any], Any], trips: Callable[[Any], Any]) -> str:
+    """A kernel that adds up 8 rows from a number which a loop carries, lowered."""
+
+    def kernel(n_ref: Any, x_ref: Any, o_ref: Any) -> None:
+        n = n_ref[0]
+        o_ref[...] = jnp.zeros_like(o_ref)
+
+        def body(_: Any, carried: Any) -> Any:
+            o_ref[...] += x_ref[pl.ds(carried, 8), :]
+            return step(carried, n)
+
+        jax.lax.fori_loop(0, trips(n), body, start(n))
+
+    return program(kernel, (8, 256), (256, 256), jnp.float32)
+
+
+def while_loop(step: int) -> str:
+    """The same with a `while` loop, whose number begins at 0."""
+
+    def kernel(n_ref: Any, x_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = jnp.zeros_like(o_ref)
+
+        def body(carried: Any) -> Any:
+            o_ref[...] += x_ref[pl.ds(carried, 8), :]
+            return carried + step
+
+        jax.lax.while_loop(lambda carried: carried < n_ref[0], body, 0)
+
+    return program(kernel, (8, 256), (256, 256), jnp.float32)
+
+
+# what a loop starts with, its step, and its trips; whether libtpu takes 8 rows from there
+LOOPS: dict[str, tuple[str, bool]] = {
+    "0, + 8": (of_loop(lambda n: 0, lambda c, n: c + 8, lambda n: 4), False),
+    "n * 8, + 8, n times": (of_loop(lambda n: n * 8, lambda c, n: c + 8, lambda n: n), False),
+    "n * 8, + 8, once": (of_loop(lambda n: n * 8, lambda c, n: c + 8, lambda n: 1), True),
+    "n * 8, the same": (of_loop(lambda n: n * 8, lambda c, n: c, lambda n: n), True),
+    "n * 8, + 0": (of_loop(lambda n: n * 8, lambda c, n: c + 0, lambda n: 4), True),
+    "while, + 8": (while_loop(8), False),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_what_a_loop_carries(name: str) -> None:
+    """A number to which each iteration adds is no multiple to the compiler, whatever it is."""
+    text, taken = LOOPS[name]
+    told = findings(text)
+    assert [message.endswith("a multiple of 8") for message in told] == ([] if taken else [True])
+
+
+@pytest.mark.full
+@pytest.mark.libtpu
+@pytest.mark.skipif(not libtpu_available(), reason="there is no libtpu")
+def test_the_compiler_agrees_on_loops() -> None:
+    """It takes those, and only those, of which nothing is said."""
+    assert {name: compiles(text) for name, (text, _) in LOOPS.items()} == {n: taken for n, (_, taken) in LOOPS.items()}
+
+
+@pytest.mark.parametrize(("index", "told"), [("%n", 1), ("%eight", 0)])
+def test_buffer_of_its_own(index: str, told: int) -> None:
+    """A buffer that a step allocates is looked at as one that it is given."""
+    smem, vmem = "#tpu.memory_space<smem>", "#tpu.memory_space<vmem>"
+    config = r'backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"'
+    text = f"""module {{
+      func.func @main(%t: tensor<8xi32>, %x: tensor<256x256xf32>) -> tensor<8x256xf32> {{
+        %0 = stablehlo.custom_call @tpu_custom_call(%t, %x) {{mosaic.kernel = @k, {config}}}
+          : (tensor<8xi32>, tensor<256x256xf32>) -> tensor<8x256xf32>
+        return %0 : tensor<8x256xf32>
+      }}
+      module @k attributes {{stable_mosaic.version = 18 : i64}} {{
+        func.func @k(%i: i32, %t: memref<8xi32, {smem}>, %x: memref<256x256xf32, {vmem}>,
+                     %o: memref<8x256xf32, {vmem}>) attributes {{
+            iteration_bounds = array<i64: 1>, dimension_semantics = [#tpu.dimension_semantics<arbitrary>],
+            scalar_prefetch = 1 : i64, tpu.core_type = #tpu.core_type<tc>, window_params = [{{}}, {{}}]}} {{
+          %z = arith.constant 0 : index
+          %eight = arith.constant 8 : index
+          %b = memref.alloca() : memref<256x256xf32, {vmem}>
+          %a = vector.load %x[%z, %z] : memref<256x256xf32, {vmem}>, vector<256x256xf32>
+          tpu.vector_store %b[%z, %z], %a {{strides = array<i32>}} : memref<256x256xf32, {vmem}>,
+            vector<256x256xf32>,
+          %m = memref.load %t[%z] : memref<8xi32, {smem}>
+          %n = arith.index_cast %m : i32 to index
+          %v = vector.load %b[{index}, %z] : memref<256x256xf32, {vmem}>, vector<8x256xf32>
+          tpu.vector_store %o[%z, %z], %v {{strides = array<i32>}} : memref<8x256xf32, {vmem}>, vector<8x256xf32>,
+          return
+        }}
+      }}
+    }}"""
+    session = Session()
+    with create_context(), ir.Location.unknown():
+        module = ir.Operation.parse(text)
+        CheckGrid().run(module.operation, session)
+    assert len([each for each in session.diagnostics if each.name == "unproven-alignment"]) == told

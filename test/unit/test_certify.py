@@ -151,6 +151,37 @@ def test_tables_within_contracts(access: Access, factor: int, low: int, more: in
         assert inside or {type(claim.answer) for claim in claims} == {Finding}
 
 
+def fits(access: Access, step: int, entry: int) -> bool:
+    """Whether a step stays within the array with this number in the table."""
+    turns = range(access.first, access.last, access.step) if access.lower <= step < access.upper else ()
+    return all(0 <= access.a * step + access.b * k + access.c + access.d * entry < access.size for k in turns)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ACCESSES, SMALL.filter(bool), st.integers(-4, 2), st.integers(0, 9))
+def test_what_no_contract_helps(access: Access, factor: int, low: int, more: int) -> None:
+    """It is said where a step is outside in some iteration, another one for another number in the table."""
+    access = dataclasses.replace(access, d=factor)
+    entries = range(low, low + more + 1)
+    hopeless = any(not any(fits(access, step, entry) for entry in entries) for step in range(access.steps))
+    with create_context(), ir.Location.unknown():
+        for claim in access.claims(f"{low} <= %arg0[*] <= {low + more}"):
+            always = isinstance(claim.answer, Finding) and claim.answer.always
+            assert (always or claim.hopeless) is hopeless
+
+
+@pytest.mark.parametrize("last", [10, 40])
+def test_a_loop_longer_than_the_array(last: int) -> None:
+    """A loop that no table makes fit is an error, and no contract is asked for."""
+    session = Session()
+    Certify().run(ir.Operation.parse(Access(steps=2, size=8, a=0, b=1, c=0, d=1, last=last).text()).operation, session)
+    first, *_ = session.diagnostics
+    assert first.severity is Severity.ERROR
+    assert [each.message for each in first.notes] == [
+        "whatever the arguments are, some step, or some iteration, is outside: no contract helps"
+    ]
+
+
 def said(access: Access, *contracts: str) -> list[tuple[Severity, str]]:
     """What the pass says: severities and messages."""
     session = Session(contracts=contracts)
@@ -164,14 +195,14 @@ def test_what_is_missing() -> None:
     (severity, message), *_, certificate = said(access)
     assert (severity, message) == (
         Severity.WARNING,
-        "with %arg0[0] = -2 step (0) reads '%arg2' outside of it: from -2 on, 1 of 12 in dimension 0",
+        "with %arg0[0] = -2 step (0) reads scratch 0 ('scratch0') outside of it: from -2 on, 1 of 12 in dimension 0",
     )
     assert certificate == (
         Severity.REMARK,
         "the kernel 'kernel' isn't proved to stay within memory: 0 of 0 windows and 1 of 3 accesses are",
     )
     (_, message), *_ = said(access, "0 <= %arg0[*] <= 11")
-    assert message.startswith("with %arg0[0] = 11 step (0) reads '%arg2' outside of it: from 12 on")
+    assert message.startswith("with %arg0[0] = 11 step (0) reads scratch 0 ('scratch0') outside of it: from 12 on")
 
 
 def test_the_contracts_that_it_takes() -> None:
@@ -191,7 +222,7 @@ def test_a_fault_of_every_run_is_an_error() -> None:
     """Where it fails whatever the arguments are, that isn't a warning."""
     (severity, message), *_ = said(Access(steps=4, size=12, a=4, b=1, c=0))
     assert severity is Severity.ERROR
-    assert message == "step (3) reads '%arg2' outside of it: from 12 on, 1 of 12 in dimension 0"
+    assert message == "step (3) reads scratch 0 ('scratch0') outside of it: from 12 on, 1 of 12 in dimension 0"
 
 
 def test_a_kernel_that_nothing_launches() -> None:
@@ -218,4 +249,4 @@ def test_reshaped_buffers() -> None:
     session = Session()
     Certify().run(ir.Operation.parse(f"{before}{body}        }}\n{after}").operation, session)
     (message, *_), *_ = [(each.message,) for each in session.diagnostics]
-    assert message == "step (3) reads '%arg2' outside of it: from 3 on, 1 of 3 in dimension 0"
+    assert message == "step (3) reads scratch 0 ('scratch0') outside of it: from 3 on, 1 of 3 in dimension 0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 X = rows(8)
 DMA = pltpu.SemaphoreType.DMA
-type Body = Callable[..., None]
+Body: TypeAlias = Callable[..., None]
 
 
 def with_numbers(kernel: Body, *scratch: Any, hbm: bool = False) -> Any:

@@ -104,6 +104,41 @@ def test_arrays() -> None:
     assert "'%arg2[1, 2] == 5'" in refused(one, *arguments(a=[[5, 5, 5], [5, 5, 4]]))
 
 
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from(["{}", "ceildiv({}, 8)", "max(3, 2*{})", "{} - %arg0"]),
+    st.lists(st.one_of(st.integers(-9, 9), st.integers(-(2**31), 2**31 - 1)), min_size=6, max_size=6),
+    st.sampled_from(["<=", "==", ">"]),
+    st.integers(-1, 1),
+)
+def test_sums_mean_what_they_say(each: str, elements: list[int], relation: str, more: int) -> None:
+    """A sum is that of integers without bounds: what leaves 32 bits doesn't wrap around, in a part of it or in all."""
+    n = 3
+    values = {"{}": lambda a: a, "ceildiv({}, 8)": lambda a: -(-a // 8), "max(3, 2*{})": lambda a: max(3, 2 * a)}
+    whole = sum(values.get(each, lambda a: a - n)(a) for a in elements)
+    text = f"sum({each.format('%arg2[*]')}) {relation} {whole + more}"
+    kept = {"<=": whole <= whole + more, "==": more == 0, ">": whole > whole + more}[relation]
+    program = checked(SCALARS, text)
+    given = arguments(n, a=np.reshape(elements, (2, 3)))
+    if kept:
+        assert int(run(program, *given)[-1]) == 0
+    else:
+        assert f"contract '{text}' is broken by" in refused(program, *given)
+
+
+def test_sums_of_few_and_beside_elements() -> None:
+    """A sum of few elements, and one that every element is compared with."""
+    few = SCALARS.replace("2x3xi32", "3xi32")
+    program = checked(few, "sum(%arg2) == 4294967294")
+    most = np.array([2**31 - 1, 2**31 - 1, 0], np.int32)
+    assert int(run(program, np.int32(0), np.int8(0), most, most)[-1]) == 0
+    # which is -2 where it wraps around
+    assert "argument 2 ('%arg2')" in refused(program, np.int32(0), np.int8(0), -most, most)
+    shares = checked(SCALARS, "2 * %arg2[*] <= sum(%arg3)")
+    assert int(run(shares, *arguments(a=3, b=1))[-1]) == 0
+    assert "argument 2 ('%arg2') or argument 3" in refused(shares, *arguments(a=[[3, 3, 3], [3, 4, 3]], b=1))
+
+
 ATOMS = st.sampled_from(["%arg0", "%arg1", "3", "-2", "2147483647"])
 
 

@@ -47,10 +47,29 @@ def test_a_chain_over_all_elements() -> None:
     assert sym.leaves_of(parse("t[2, 0] < 5")) == (Load("t", (c(2), c(0)), I32),)
 
 
+def test_sums() -> None:
+    """A sum is one of all elements: an array's, those of a formula, and sums of those taken apart."""
+    shapes = {"lengths": (3, 4)}
+    element = sym.load("lengths", (), sym.Range(0, 100))
+    ranges = {"lengths": sym.Range(0, 100)}
+    whole = sym.total(element, (3, 4))
+    assert sym.range_of(whole) == sym.Range(0, 1200)
+    wanted = sym.comparison("<=", whole, X)
+    assert parse("sum(lengths) <= n", ranges, shapes) == parse("sum(lengths[*]) <= n", ranges, shapes) == wanted
+    blocks = sym.total(sym.ceildiv(element, c(8)), (3, 4))
+    assert str(blocks) == "sum(ceildiv(lengths, 8))"
+    assert parse("sum(ceildiv(lengths, 8)) == 7", ranges, shapes) == sym.comparison("==", blocks, c(7))
+    # sum(2*x + n) = 2*sum(x) + 12*n
+    taken_apart = sym.add(sym.mul(c(2), whole), sym.mul(c(12), X))
+    assert parse("sum(2*lengths + n) == 7", ranges, shapes) == sym.comparison("==", taken_apart, c(7))
+    # without shapes each name in a sum is an array's
+    assert {leaf.name for leaf in sym.inputs_of(parse("sum(min(a, b[*])) <= n"))} == {"a", "b", "n"}
+
+
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        ("n >= ", 5, "expected an integer, a name, array[*], floordiv, mod, ceildiv, min, max or a parenthesis"),
+        ("n >= ", 5, "expected an integer, a name, array[*], floordiv, mod, ceildiv, min, max, sum or a parenthesis"),
         ("n", 2, "expected one of <= >= == != < >, not the end"),
         ("", 1, "expected an integer, a name"),
         ("n = 3", 3, "unexpected '='; write == for equality"),
@@ -61,7 +80,12 @@ def test_a_chain_over_all_elements() -> None:
         ("mod(n, m) == 0", 8, "mod by m, which is not an integer"),
         ("1 < n // 0", 10, "floordiv by 0"),
         ("mod(n) == 0", 1, "mod takes 2 arguments, not 1"),
-        ("abs(n) == 0", 1, "unknown function 'abs': there are floordiv, mod, ceildiv, min, max"),
+        ("abs(n) == 0", 1, "unknown function 'abs': there are floordiv, mod, ceildiv, min, max, sum"),
+        ("sum(l[0]) >= 0", 1, "there is nothing to sum up in l[0]: write sum(array), or sum(... array[*] ...)"),
+        ("1 + sum(3) >= 0", 5, "there is nothing to sum up in 3"),
+        ("sum(l + sum(m)) >= 0", 9, "a sum in a sum: give the inner one a name of its own"),
+        ("sum(l, m) >= 0", 6, "expected ')' or an operator, not ','"),
+        ("sum == 0", 5, "expected '(' after sum, not '=='"),
         ("min == 0", 5, "expected '(' after min, not '=='"),
         ("(n + 1 == 0", 8, "expected ')' or an operator, not '=='"),
         ("max(n, 1 == 0", 10, "expected ')' or ',', not '=='"),
@@ -92,6 +116,8 @@ def test_a_bad_contract_is_refused_at_its_place(text: str, column: int, message:
         (["l[*] >= 3", "l[*] < 3", "n > 0"], ["l[*] >= 3", "l[*] < 3"]),
         (["l[*] >= 3", "l[0] == n", "n < 3"], ["l[*] >= 3", "l[0] == n", "n < 3"]),
         (["a[*] < b[*]", "b[*] <= a[*]"], ["a[*] < b[*]", "b[*] <= a[*]"]),
+        (["n > 0", "l[*] >= 0", "sum(l) < 0"], ["l[*] >= 0", "sum(l) < 0"]),
+        (["l[*] >= 0", "l[2] > n", "sum(l) == n"], ["l[*] >= 0", "l[2] > n", "sum(l) == n"]),
     ],
 )
 def test_contradiction_names_the_fewest(texts: list[str], conflict: list[str]) -> None:

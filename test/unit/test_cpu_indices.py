@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import pytest
 from cpu_memory_programs import program, scalars
@@ -17,7 +18,7 @@ from mosaic_grid.cpu.memory import Memory
 from mosaic_grid.cpu.roots import Root
 from mosaic_grid.ir_types import Value
 
-type Tree = int | str | tuple[str, Tree, Tree]
+Tree: TypeAlias = "int | str | tuple[str, Tree, Tree]"
 
 OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "add": lambda x, y: x + y,

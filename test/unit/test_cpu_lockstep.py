@@ -14,6 +14,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas import tpu_sc as plsc
+from releases import tensor_cores
 
 from mosaic_grid.cpu.convert import UnsupportedKernelError
 
@@ -43,7 +44,7 @@ def exchanged(meet: Callable[[Any], None], cores: int | None = None) -> Any:
         pltpu.sync_copy(shared.at[next_ones], part)
         pltpu.sync_copy(part, o_ref.at[mine])
 
-    mesh = pltpu.TensorCoreMesh(axis_name="core", **({} if cores is None else {"num_cores": cores}))
+    mesh = tensor_cores(cores)
     like = jax.ShapeDtypeStruct(X.shape, X.dtype)
     scratch = [COUNTER((2,)), pltpu.VMEM((16, 128), jnp.int32)]
     return jax.jit(lambda x: pl.kernel(kernel, out_type=(like, like), mesh=mesh, scratch_types=scratch)(x)[1])
@@ -99,7 +100,7 @@ def test_semaphores_are_used_up() -> None:
         count[0] = pl.semaphore_read(semaphore)
         pltpu.sync_copy(count, o_ref.at[core])
 
-    mesh = pltpu.TensorCoreMesh(axis_name="core", num_cores=2)
+    mesh = tensor_cores(2)
     scratch = [COUNTER, pltpu.SMEM((1,), jnp.int32)]
     call = pl.kernel(kernel, out_type=jax.ShapeDtypeStruct((2, 1), jnp.int32), mesh=mesh, scratch_types=scratch)
     np.testing.assert_array_equal(jax.jit(call)(), [[1], [6]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from mosaic_grid.cpu.steps import Bitcast, Reshape, Slice
 from mosaic_grid.cpu.views import View
 from mosaic_grid.ir_types import Value
 
-type Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Cast:
     axis: int
 
 
-type Move = Cut | Squeeze | Shape | Cast
+Move: TypeAlias = Cut | Squeeze | Shape | Cast
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from hooked import SITE, output, python
 
 from mosaic_grid.jax_hook import install
-from mosaic_grid.jax_hook.internals import MovedError, internal
+from mosaic_grid.jax_hook.internals import MovedError, internal, known_release
 
 RUN = """
 x = jnp.ones((8, 128))
@@ -82,7 +82,28 @@ def test_what_has_moved_is_one_clear_error() -> None:
 
 def test_everything_that_is_replaced_is_where_it_was() -> None:
     """The installed JAX has all that the hook looks for."""
-    assert set(install.patch_all()) == {module for module, _ in install.PATCHES}
+    assert set(install.patch_all()) == {module for module, _ in install.PATCHES[known_release() or ""]}
+
+
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [
+        ("0.12", "0.12"),
+        ("0.12.0.1", "0.12"),
+        ("0.12.9", "0.12"),
+        ("0.10.2", "0.10.2"),
+        ("0.10.1", None),
+        ("0.10", None),
+        ("0.11.2", None),
+        ("0.120.0", None),
+        ("0.13.0", None),
+        ("1.12.0", None),
+    ],
+)
+def test_releases_that_are_known(version: str, known: str | None) -> None:
+    """Every 0.12 is one, of 0.10 only the one that was looked at; what begins alike is not."""
+    assert known_release(version) == known
+    assert known is None or known in install.PATCHES
 
 
 def test_doctor() -> None:

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hook_kernels import plus_one, rows
-from hooked import grids, hooked, lowered, output, quietly
+from hooked import grids, hooked, lowered, output, python, quietly
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from mosaic_grid.errors import UserError
-from mosaic_grid.jax_hook import passes
+from mosaic_grid.jax_hook import passes, promises
 from mosaic_grid.jax_hook.told import MosaicGridWarning
 from mosaic_grid.pipeline import Pipeline, run_pipeline
 from mosaic_grid.reproducer import InternalError
@@ -69,6 +69,56 @@ def test_kernel_that_the_compiler_shares_stays() -> None:
         stock = lowered(lambda x: rows(4, x), X)
     with hooked("on"):
         assert quietly(lowered, lambda x: rows(4, x), X) == stock
+
+
+def notes_of(name: str, mode: str, function: Any, *arguments: Any) -> str:
+    """What the hook says under a name, with notes."""
+    passes.forget()
+    with hooked(mode), pytest.warns(MosaicGridWarning) as caught:
+        lowered(function, *arguments)
+    return "\n".join(str(each.message) for each in caught if f"[{name}]" in str(each.message))
+
+
+def test_notes_speak_of_the_hook_s_options() -> None:
+    """What to do next is said as it is done here: with options, and with `on` where that is all it takes."""
+    outside = notes_of("window-out-of-bounds", "check", lambda n, x: rows(n, x), N, X)
+    assert "or promise what the inputs can be, as with JAX_MOSAIC_GRID_CONTRACTS='n <= 8'" in outside
+    assert "--contracts" not in outside
+    idle = notes_of("idle-cores", "check", lambda n, x: rows(n, x), N, X)
+    assert "partition-cores (JAX_MOSAIC_GRID=on) shares it between the cores" in idle
+    unmarked = notes_of("idle-cores", "check", lambda x: rows(2, x, "arbitrary"), X)
+    infer = "infer-parallel (JAX_MOSAIC_GRID=batch-grid,resolve-grid,infer-parallel,partition-cores)"
+    assert f"say that dimension 0 is parallel, in dimension_semantics; or run {infer}" in unmarked
+    # there nothing is to be switched on
+    assert infer in notes_of("idle-cores", "on", lambda x: rows(2, x, "arbitrary"), X)
+
+
+def test_notes_on_a_vmapped_launch() -> None:
+    """`batch-grid` is advised where it does something, and its reason told where it doesn't."""
+    bounds, xs = jnp.arange(1, 4), jnp.zeros((3, 16, 128))
+    loop = notes_of("vmap-became-loop", "check", jax.vmap(lambda n, x: rows(n, x)), bounds, xs)
+    assert "batch-grid (JAX_MOSAIC_GRID=on) makes one launch of the loop; or make the batch a dimension" in loop
+    kept = notes_of("vmap-became-loop", "check", jax.vmap(summed), bounds, xs)
+    assert "\nnote: batch-grid leaves the loop as it is: " in kept
+    assert "scratch" in kept
+    assert "\nnote: make the batch a dimension of the grid" in kept
+
+
+def summed(n: Any, x: Any) -> Any:
+    """Adds up blocks in scratch that nothing clears."""
+
+    def kernel(x_ref: Any, o_ref: Any, sum_ref: Any) -> None:
+        sum_ref[...] += x_ref[...]
+        o_ref[...] = sum_ref[...]
+
+    return pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        grid=(n,),
+        in_specs=[pl.BlockSpec((8, 128), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+        scratch_shapes=[pltpu.VMEM((8, 128), jnp.float32)],
+    )(x)
 
 
 def test_warning_is_at_the_user_s_line() -> None:
@@ -128,6 +178,53 @@ def test_contracts_are_promises_about_arguments() -> None:
     with hooked("on", contracts="n >= 2, n <= 8, other >= 1"):
         assert grids(quietly(lowered, rows, N, X)) == ["2* ?"]
         assert grids(quietly(lowered, lambda m, x: rows(m, x), N, X)) == ["? 1", "2* ?"]
+    promises.forget()
+
+
+def test_a_misspelt_contract_is_told_once() -> None:
+    """A contract about a name that a program has almost is a warning with the names there are, and the rest holds."""
+    promises.forget()
+
+    def function(steps: Any, x: Any) -> Any:
+        return rows(steps, x)
+
+    with hooked("on", contracts="step >= 2, steps >= 2, steps <= 8, other >= 1"):
+        with pytest.warns(MosaicGridWarning) as caught:
+            assert grids(lowered(function, N, X)) == ["2* ?"]
+        (found,) = [str(each.message) for each in caught if "unused-contract" in str(each.message)]
+        assert "contract 'step >= 2' says nothing of this program" in found
+        assert "no integer argument 'step'; did you mean steps? [unused-contract]" in found
+        assert "\nnote: it has steps" in found
+        passes.forget()
+        with warnings.catch_warnings(record=True) as again:
+            warnings.simplefilter("always")
+            lowered(function, N, X)
+        assert not [each for each in again if "unused-contract" in str(each.message)]
+    promises.forget()
+
+
+def test_a_contract_for_no_program_is_told_at_the_end() -> None:
+    """One that no program of a process has had the arguments of, and not one for another program than the first."""
+    code = """
+import jax, jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+def lower(f):
+    jax.jit(f).trace(jnp.int32(2), jnp.zeros((16, 128))).lower(lowering_platforms=("tpu",))
+
+def call(n, x):
+    block = pl.BlockSpec((8, 128), lambda i: (i, 0))
+    kernel = lambda x_ref, o_ref: o_ref.__setitem__(..., x_ref[...])
+    return pl.pallas_call(kernel, out_shape=x, grid=(n,), in_specs=[block], out_specs=block)(x)
+
+lower(lambda n, x: call(n, x))
+lower(lambda count, x: call(count, x))
+"""
+    given = {"JAX_MOSAIC_GRID": "check", "JAX_MOSAIC_GRID_CONTRACTS": "count <= 2, n <= 2, lengths[*] >= 0"}
+    done = python(code, **given)
+    assert done.returncode == 0, done.stderr
+    (found,) = [line for line in done.stderr.splitlines() if "unused-contract" in line]
+    assert "contract 'lengths[*] >= 0' says nothing of this program" in found
 
 
 def test_what_was_said_of_a_program_is_said_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from test_legality import (
 from mosaic_grid.context import create_context
 from mosaic_grid.diagnostics import Diagnostic
 from mosaic_grid.passes.infer_parallel import InferParallel
+from mosaic_grid.passes.partition_cores import PartitionCores
 from mosaic_grid.program import Program
 from mosaic_grid.session import Session
 
@@ -191,7 +192,7 @@ def test_block_from_a_table() -> None:
     told = stays(
         0,
         "it isn't proved that no two cores write the same block of output 0, whose index map depends on prefetch0[d0], "
-        "which is read at run time; take steps (0, 0) and (1, 0)",
+        "which is read at run time: with prefetch0[0] = 0 and prefetch0[1] = 0 steps (0, 0) and (1, 0) do",
     )
     words, said = outcome(source)
     assert (words, said[0]) == ("ap", told)
@@ -209,7 +210,7 @@ def test_copy_under_way_between_steps() -> None:
     assert words == ["arbitrary", "arbitrary"]
     assert said[0].message.endswith("step (1, 0) finds what step (0, 1) left")
     semaphore = "and can't show that each copy or signal on scratch operand 1 (!tpu.dma_semaphore[2]) is waited for in "
-    told = semaphore + "the step that starts it: step (1, 0) may find what step (0, 1) left"
+    told = semaphore + "the step that starts it: step (1, 0) finds what step (0, 1) left"
     assert told in [note.message for note in said[0].notes]
 
 
@@ -344,3 +345,18 @@ def test_only_selected_kernels() -> None:
     words, (remark,) = inferred(launched(EACH), ("other*",))
     assert words == ["arbitrary", "arbitrary"]
     assert remark.message == "infer-parallel looked at nothing: there is no kernel to work on"
+
+
+def test_another_dimension_to_share() -> None:
+    """Where `partition-cores` refuses the dimension that is called parallel it names one that is."""
+    source = Source(COPY, (DYNAMIC, 4), ("parallel", "arbitrary"), "%i1, %c0", "%i1, %c0")
+    session = Session()
+    with ir.Location.unknown():
+        PartitionCores(cores=2).run(launched(source).module, session)
+    (refusal,) = session.diagnostics
+    assert refusal.message.endswith("steps (0, 0) and (1, 0) write the same block (0, 0) of output 0")
+    assert [each.message for each in refusal.notes] == [
+        "the kernel is left as it was",
+        "dimension 1 can be shared instead: the steps are proved independent, so call it parallel, or run "
+        "infer-parallel first",
+    ]

@@ -697,18 +697,38 @@ OWN_ROW = "%c8 = arith.constant 8 : i32\n%own = arith.muli %i0, %c8 : i32\n"
     [
         OWN_ROW + copy_out("%own"),
         OWN_ROW + copy_in("%own") + copy_out("%own"),
-        f"%z = arith.index_cast %i0 : i32 to index\n%row = memref.load %t0[%z] : {TABLE}\n" + copy_out("%row"),
-        f"%n = memref.load %t0[%zero] : {TABLE}\n%b = arith.cmpi sgt, %n, %c1 : i32\n" + when("%b", copy_out("%c0")),
         is_first(0) + when("%first0", copy_out("%c0")),
     ],
 )
-def test_output_written_by_copies_is_taken_on_trust(body: str) -> None:
-    """An output in HBM is written where the kernel says: without a certain race that is the author's business."""
-    judgement = judged(Source(body, output=HBM, blocked_output=False, prefetch=(TABLE,), scratch=(VMEM,)))
-    assert judgement.objections == ()
-    assert [a.claim for a in judgement.assumptions] == [
-        "that no two cores touch the same place of output 0, which the kernel writes itself"
-    ]
+def test_output_written_by_copies_to_rows_of_its_own(body: str) -> None:
+    """An output in HBM that steps apart write apart needs nobody's word."""
+    assert judged(Source(body, output=HBM, blocked_output=False, scratch=(VMEM,))) == legality.Judgement()
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            f"%z = arith.index_cast %i0 : i32 to index\n%row = memref.load %t0[%z] : {TABLE}\n" + copy_out("%row"),
+            "with prefetch0[0] = 0 and prefetch0[1] = 0 steps (0, 0) and (1, 0) do",
+        ),
+        (
+            f"%n = memref.load %t0[%zero] : {TABLE}\n%b = arith.cmpi sgt, %n, %c1 : i32\n"
+            + when("%b", copy_out("%c0")),
+            "with prefetch0[0] = 2 steps (0, 0) and (1, 0) do",
+        ),
+    ],
+)
+def test_output_written_by_copies_is_taken_on_trust(body: str, why: str) -> None:
+    """Where a copy goes may be up to a table: without a certain race that is the author's business."""
+    source = Source(body, output=HBM, blocked_output=False, prefetch=(TABLE,), scratch=(VMEM,))
+    trusted = judged(source)
+    assert trusted.objections == ()
+    claim = "that no two cores touch the same place of output 0, which the kernel writes itself"
+    assert [a.claim for a in trusted.assumptions] == [claim]
+    program = launched(dataclasses.replace(source, semantics=("arbitrary", "arbitrary")))
+    unsaid = legality.examine(program.kernels["kernel"], (0,), program.launches)
+    assert [(a.claim, a.why) for a in unsaid.assumptions] == [(claim, why)]
 
 
 TWO_STEPS = "parallel dimension 0 is a race: steps (0, 0) and (1, 0) write overlapping places of output 0"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from releases import needs_0_12
 
 from mosaic_grid import libtpu
 from mosaic_grid.errors import Place, UserError
@@ -143,6 +144,7 @@ def test_refusal_is_placed_on_the_users_line() -> None:
 
 
 @pytest.mark.libtpu
+@needs_0_12("comes with a libtpu that doesn't say which launch it refuses")
 def test_only_the_guilty_launch_fails() -> None:
     """Of two launches of the same name the one that libtpu names fails; the other is not blamed."""
     report = compiled(lowered(lambda x: TOO_MANY()(TWO()(x))))

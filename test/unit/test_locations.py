@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from jaxlib.mlir import ir
 
 from mosaic_grid.context import create_context
-from mosaic_grid.locations import LocationsError, attach, detach
+from mosaic_grid.locations import LocationsError, attach, detach, unzip
 
 KERNEL = """
 module @k {
@@ -52,20 +52,22 @@ def listed(text: str) -> bytes:
     return buffer.getvalue()
 
 
-def test_round_trip() -> None:
-    """jaxlib takes them off, `attach` puts them back, each where it was."""
+@pytest.mark.parametrize("take_off", [detach, unzip])
+def test_round_trip(take_off: Callable[[ir.Operation], bytes]) -> None:
+    """jaxlib, or what stands in for it, takes them off, `attach` puts them back, each where it was."""
     op = kernel()
     before = full(op)
-    apart = detach(op)
+    apart = take_off(op)
     assert "k.py" not in full(op)
     attach(op, apart)
     assert full(op) == before
 
 
-def test_stripped_kernel_is_another() -> None:
+@pytest.mark.parametrize("take_off", [detach, unzip])
+def test_stripped_kernel_is_another(take_off: Callable[[ir.Operation], bytes]) -> None:
     """A fresh kernel without locations gets those that were taken off its twin."""
     op = kernel()
-    apart, stripped = detach(op), full(op)
+    apart, stripped = take_off(op), full(op)
     other = ir.Operation.parse(stripped).operation
     attach(other, apart)
     assert full(other) == full(kernel())

@@ -56,6 +56,12 @@ def test_lit_tests_are_looked_for_in_their_folders(tmp_path: Path) -> None:
     assert run_tests.has_lit_tests(tmp_path)
 
 
+def test_tests_that_are_chosen_for_an_old_jax_are_there() -> None:
+    """A test that has moved, or has another name, isn't left out in silence."""
+    chosen = [*(f"unit/{name}" for name in run_tests.OLD_UNIT_TESTS), *run_tests.OLD_LIT_TESTS]
+    assert [name for name in chosen if not (TOOLS.parent / "test" / name).exists()] == []
+
+
 @pytest.mark.parametrize(
     ("wanted", "code", "result"),
     [
@@ -93,9 +99,9 @@ def test_other_paths_are_left_alone(line: str) -> None:
     assert list(check_tree.faults(line.format(tmp="tmp"))) == []
 
 
-def find_python(**environment: str) -> subprocess.CompletedProcess[str]:
+def find_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The finder's run in an environment with nothing of ours in it."""
-    command = ["/bin/sh", str(TOOLS / "find-python")]
+    command = ["/bin/sh", str(TOOLS / "find-python"), *arguments]
     clean = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYENV_ROOT": "/nonexistent", **environment}
     return subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
 
@@ -116,6 +122,16 @@ def test_newest_python_wins_and_broken_ones_are_passed_over(tmp_path: Path) -> N
     fake_python(tmp_path / "pyenv/versions/3.99.10/bin", "python", "echo 99 10 new one")
     done = find_python(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}", PYENV_ROOT=str(tmp_path / "pyenv"))
     assert (done.returncode, done.stdout) == (0, "new one\n")
+
+
+def test_newest_of_a_release(tmp_path: Path) -> None:
+    """The release that is asked for is taken though newer ones are there; none at all is one line."""
+    for number, answer in enumerate(["98 9", "98 10", "99 1", "980 1"]):
+        fake_python(tmp_path / f"versions/{number}/bin", "python", f"echo {answer} is 3.{answer}")
+    assert find_python("3.98", PYENV_ROOT=str(tmp_path)).stdout == "is 3.98 10\n"
+    missing = find_python("3.97", PYENV_ROOT=str(tmp_path))
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr == "find-python: no CPython release 3.97 with venv found\n"
 
 
 def test_chosen_python_is_taken_or_refused(tmp_path: Path) -> None:

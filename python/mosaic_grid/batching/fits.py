@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mosaic_grid import backend_config
-from mosaic_grid.batching.loop import NAME
+from mosaic_grid.batching.body import NAME
 from mosaic_grid.grid import Semantics
 from mosaic_grid.launch_edit import SHAPE_OPERANDS
 from mosaic_grid.objections import Objection

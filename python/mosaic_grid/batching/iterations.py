@@ -10,6 +10,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 
@@ -17,7 +18,7 @@ from mosaic_grid.dataflow.control import Function, defining, operand
 from mosaic_grid.dataflow.kernel_ops import scalar_type
 from mosaic_grid.ir_types import Argument, Value
 
-type Numbers = tuple[int, ...]
+Numbers: TypeAlias = tuple[int, ...]
 
 _DEPTH = 64
 """No index is computed in so many steps; what is deeper isn't followed."""

@@ -107,7 +107,7 @@ def _own_maps(kernel: Kernel, form: Form) -> dict[int, str]:
     return maps
 
 
-def _write_windows(body: ir.Operation, windows: list[Window], maps: dict[int, str], form: Form, rank: int) -> None:
+def _write_windows(body: ir.Operation, windows: Sequence[Window], maps: dict[int, str], form: Form, rank: int) -> None:
     """The windows' descriptions with a block of one element in front; constant maps get the new grid's rank."""
     if "window_params" not in body.attributes:
         return

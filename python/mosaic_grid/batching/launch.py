@@ -64,9 +64,9 @@ def _collected(plan: Plan, kernel: str) -> list[Value]:
     """The launch's results as the loop collects them."""
     old, new = plan.loop.launch.op.results, _launch(plan, kernel).results
     given: list[Value] = []
-    for one, every, axis in zip(old, new, plan.loop.axes, strict=True):
+    for one, every, axes in zip(old, new, plan.loop.axes, strict=True):
         stacked = vectors.reshaped(every, [plan.loop.size, *ir.RankedTensorType(one.type).shape])
-        given.append(vectors.moved_from_front(stacked, axis))
+        given.append(vectors.unstacked(stacked, axes, plan.loop.sizes))
     return given
 
 

@@ -1,281 +1,111 @@
 """Recognising the loop that `jax.vmap` makes of a kernel whose grid it can't batch.
 
-Each iteration takes its element of the batched operands, launches the kernel once, and puts the results into the
-outputs at the same place. It is told by what it does, whatever the operations that choose the places are.
+A loop around such a loop that goes over a second batch is one with it: of `jax.vmap` of `jax.vmap` there are two.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 from jaxlib.mlir import ir
 
-from mosaic_grid.batching.iterations import Iterations, Place, constant_of, counter_of
-from mosaic_grid.batching.pieces import READS, UPDATES, axis_read, axis_updated, update_of
-from mosaic_grid.dataflow.control import Function, defining, operand
+from mosaic_grid.batching.body import Batched, Body, Operand, RefusalError, Shared
+from mosaic_grid.dataflow.control import Function
+from mosaic_grid.dataflow.loop_bodies import loop_around
 from mosaic_grid.ir_types import Value
 from mosaic_grid.objections import Objection
-from mosaic_grid.program import CUSTOM_CALLS, Launch
-
-NAME = "not-batched"
-_WHILE = "stablehlo.while"
-# what may stand in the loop, or in a function that it calls, besides the launch: it computes values and does no more
-_NAMES = """
-    abs add and broadcast_in_dim clamp compare concatenate constant convert divide floor iota maximum minimum multiply
-    negate not optimization_barrier or pad remainder reshape return select sign slice subtract transpose
-"""
-PURE = frozenset(f"stablehlo.{name}" for name in _NAMES.split()) | READS | UPDATES
-_CALLS = frozenset({"func.call", "func.return"})
-
-
-@dataclasses.dataclass(frozen=True)
-class Batched:
-    """An operand of which the iterations take one slice after the other, along `axis`; `source` is outside."""
-
-    source: Value
-    axis: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Shared:
-    """An operand that is the same in every iteration. `value` is outside, or computed in the loop from such values."""
-
-    value: Value
-
-
-type Operand = Batched | Shared
+from mosaic_grid.program import Launch
 
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """A loop over a batch of `size` elements: `outputs` has the result of the loop that collects each of the launch's.
+    """A loop over a batch, or several in each other: `op` is the outermost, `sizes` how often each runs, outermost first.
 
-    `axes` are the axes along which they do. `rest` are the loop's other results: what it passes on, or the last values
-    of counters.
+    `outputs` has the result of the loop that collects each of the launch's, and `axes` the axes of it along which the
+    loops do. `rest` are the loop's other results: what it passes on, or the last values of counters.
     """
 
     op: ir.Operation
     launch: Launch
-    size: int
+    sizes: tuple[int, ...]
     operands: tuple[Operand, ...]
     outputs: tuple[int, ...]
-    axes: tuple[int, ...]
+    axes: tuple[tuple[int, ...], ...]
     rest: Mapping[int, Value | int]
 
-
-class _RefusalError(Exception):
-    """Why a loop isn't one over a batch."""
-
-    def __init__(self, reason: str, op: ir.Operation) -> None:
-        super().__init__(reason)
-        self.objection = Objection(reason, op.location, False, NAME)
-
-
-def loop_around(launch: ir.Operation) -> ir.Operation | None:
-    """The innermost loop whose body an operation is in, however deep; calls are not followed to their callers."""
-    op = launch
-    while op.parent is not None:
-        inside, op = op.block.region, op.parent.operation
-        if op.name == _WHILE and inside == op.regions[1]:
-            return op
-    return None
+    @property
+    def size(self) -> int:
+        """How many elements there are: one for each launch."""
+        return math.prod(self.sizes)
 
 
 def recognize(launch: Launch, functions: Mapping[str, Function]) -> Loop | Objection:
     """The loop around a launch, or why it isn't one over a batch. Nothing is changed. The launch is in a loop."""
     try:
         return _recognized(launch, functions)
-    except _RefusalError as refusal:
+    except RefusalError as refusal:
         return refusal.objection
 
 
 def _recognized(launch: Launch, functions: Mapping[str, Function]) -> Loop:
-    loop = loop_around(launch.op)
-    assert loop is not None, "the launch is in no loop"
-    body = loop.regions[1].blocks[0]
-    if launch.op.block != body:
-        raise _RefusalError("in the loop the launch depends on a condition", launch.op)
-    _check_pure(body, launch.op, functions)
-    carried = range(len(list(body.arguments)))
-    yielded = list(body.operations[-1].operation.operands)
-    unchanged = {k: operand(loop, k) for k in carried if yielded[k] == body.arguments[k]}
-    counters = {
-        k: (first, step)
-        for k in carried
-        if k not in unchanged
-        and (first := constant_of(operand(loop, k))) is not None
-        and (step := counter_of(body, k)) is not None
-    }
-    iterations = Iterations(body, _trips(loop, counters, unchanged), counters, functions)
-    seen = _Seen(loop, iterations, unchanged)
-    collected = seen.outputs(launch.op, [k for k in carried if k not in unchanged and k not in counters])
-    operands = tuple(seen.operand(launch.op, number) for number in range(len(launch.op.operands)))
+    around = loop_around(launch.op)
+    assert around is not None, "the launch is in no loop"
+    body = Body.of(around, launch.op, functions)
+    collected = body.outputs(range(len(launch.op.results)))
+    operands: list[Operand] = []
+    for number, value in enumerate(launch.op.operands):
+        found = body.operand(value)
+        if found is None:
+            reason = f"operand {number} of the launch is neither the same in each iteration nor its slice"
+            raise RefusalError(reason, launch.op)
+        operands.append(found)
     if not any(isinstance(each, Batched) for each in operands):
-        raise _RefusalError("each iteration of the loop launches the kernel with the same operands", launch.op)
-    last = {k: first + step * iterations.count for k, (first, step) in counters.items()}
-    outputs, axes = tuple(number for number, _ in collected), tuple(axis for _, axis in collected)
-    return Loop(loop, launch, iterations.count, operands, outputs, axes, {**unchanged, **last})
+        raise RefusalError("each iteration of the loop launches the kernel with the same operands", launch.op)
+    outputs, axes = tuple(number for number, _ in collected), tuple((axis,) for _, axis in collected)
+    sizes = (body.iterations.count,)
+    return Loop(around, launch, sizes, tuple(operands), outputs, axes, {**body.unchanged, **body.last})
 
 
-def _check_pure(body: ir.Block, launch: ir.Operation, functions: Mapping[str, Function]) -> None:
-    """Raises `_RefusalError` where the body does something besides launching the kernel and computing values."""
-    waiting, seen = [body], set[str]()
-    while waiting:
-        for view in waiting.pop().operations:
-            op = view.operation
-            if op == launch or op.name in PURE:
-                continue
-            if op.name in CUSTOM_CALLS:
-                raise _RefusalError("the loop has another custom call than the launch", op)
-            if op.name not in _CALLS:
-                raise _RefusalError(f"the loop has a {op.name}, which a loop over a batch has not", op)
-            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value if op.name == "func.call" else ""
-            function = functions.get(callee)
-            if function is not None and callee not in seen:
-                seen.add(callee)
-                waiting += function.op.regions[0].blocks
-
-
-def _trips(loop: ir.Operation, counters: Mapping[int, tuple[int, int]], unchanged: Mapping[int, Value]) -> int:
-    """How often a loop runs that counts up to a constant."""
-    unknown = _RefusalError("how often the loop runs isn't a constant", loop)
-    condition = loop.regions[0].blocks[0]
-    test = operand(condition.operations[-1].operation, 0)
-    if not isinstance(test, ir.OpResult) or defining(test)[0].name != "stablehlo.compare":
-        raise unknown
-    compare, _ = defining(test)
-    count, limit = compare.operands
-    if isinstance(limit, ir.BlockArgument) and limit.owner == condition:
-        limit = unchanged.get(limit.arg_number, limit)
-    end = constant_of(limit)
-    if "LT" not in str(compare.attributes["comparison_direction"]) or end is None:
-        raise unknown
-    if not isinstance(count, ir.BlockArgument) or count.owner != condition:
-        raise unknown
-    first, step = counters.get(count.arg_number, (end, 0))
-    if step != 1 or end <= first:
-        raise unknown
-    return end - first
-
-
-@dataclasses.dataclass(frozen=True)
-class _Seen:
-    """A loop, what its scalars are, and what it passes on unchanged, by number."""
-
-    loop: ir.Operation
-    iterations: Iterations
-    unchanged: Mapping[int, Value]
-
-    def outputs(self, launch: ir.Operation, numbers: list[int]) -> list[tuple[int, int]]:
-        """Which of the carried values `numbers`, all of which have to, collects each result of the launch, and along
-        which axis.
-        """
-        collected: dict[int, tuple[int, int]] = {}
-        for number in numbers:
-            found = self._collected(launch, number)
-            if found is None:
-                reason = f"value {number} that the loop carries isn't a collection of results of the launch"
-                raise _RefusalError(f"{reason}, so an iteration may need what another has computed", launch)
-            result, axis = found
-            if result in collected:
-                raise _RefusalError(f"two values that the loop carries collect result {result} of the launch", launch)
-            collected[result] = number, axis
-        if len(collected) < len(launch.results):
-            raise _RefusalError("a result of the launch isn't collected by the loop", launch)
-        return [collected[result] for result in range(len(launch.results))]
-
-    def _collected(self, launch: ir.Operation, number: int) -> tuple[int, int] | None:
-        """Which result of the launch is put into a carried value, as its element along which axis; nothing else is."""
-        body = self.iterations.body
-        place = self.iterations.source(Place(operand(body.operations[-1].operation, number)))
-        if not isinstance(place.value, ir.OpResult):
-            return None
-        update, _ = defining(place.value)
-        axis = axis_updated(update, place.calls, self.iterations)
-        if axis is None or self.iterations.source(Place(update.operands[0], place.calls)) != Place(
-            body.arguments[number]
-        ):  # fmt: skip
-            return None
-        piece = self.iterations.source(Place(update_of(update), place.calls))
-        reshaped = _without_axis(piece, axis)
-        source = self.iterations.source(reshaped) if reshaped is not None else piece
-        shape = _shape(piece.value)
-        if not isinstance(source.value, ir.OpResult) or defining(source.value)[0] != launch:
-            return None
-        return (defining(source.value)[1], axis) if _shape(source.value) == shape[:axis] + shape[axis + 1 :] else None
-
-    def operand(self, launch: ir.Operation, number: int) -> Operand:
-        """How the iterations get an operand of the launch."""
-        value = operand(launch, number)
-        place = self.iterations.source(Place(value))
-        sliced = self._slice(place, _shape(value))
-        if sliced is not None:
-            return sliced
-        if self._is_shared(place.value):
-            outside = place.value
-            if isinstance(outside, ir.BlockArgument) and outside.owner == self.iterations.body:
-                outside = self.unchanged[outside.arg_number]
-            return Shared(outside)
-        raise _RefusalError(
-            f"operand {number} of the launch is neither the same in each iteration nor its slice", launch
-        )
-
-    def _slice(self, place: Place, shape: list[int]) -> Batched | None:
-        """The array that a value is the iteration's element of."""
-        if not isinstance(place.value, ir.OpResult) or defining(place.value)[0].name != "stablehlo.reshape":
-            return None
-        place = self.iterations.source(Place(defining(place.value)[0].operands[0], place.calls))
-        if not isinstance(place.value, ir.OpResult):
-            return None
-        op, _ = defining(place.value)
-        axis, part = axis_read(op, place.calls, self.iterations), _shape(place.value)
-        if axis is None or part[:axis] + part[axis + 1 :] != shape:
-            return None
-        source = self.iterations.source(Place(op.operands[0], place.calls)).value
-        if isinstance(source, ir.BlockArgument) and source.owner == self.iterations.body:
-            return Batched(self.unchanged[source.arg_number], axis) if source.arg_number in self.unchanged else None
-        return Batched(source, axis) if self._is_outside(source) else None
-
-    def _is_shared(self, value: Value) -> bool:
-        """Whether a value is outside of the loop, passed on unchanged, or computed from such values only."""
-        waiting, seen = [value], set[Value]()
-        while waiting:
-            value = waiting.pop()
-            if value in seen or self._is_outside(value):
-                continue
-            seen.add(value)
-            if isinstance(value, ir.BlockArgument):
-                if value.owner != self.iterations.body or value.arg_number not in self.unchanged:
-                    return False
-            elif defining(value)[0].name in PURE:
-                waiting += defining(value)[0].operands
-            else:
-                return False
-        return True
-
-    def _is_outside(self, value: Value) -> bool:
-        """Whether a value is computed before the loop, or is an argument of its function."""
-        block = value.owner if isinstance(value, ir.BlockArgument) else defining(value)[0].block
-        around: ir.OpView | ir.Operation | None = self.loop
-        while around is not None and around.parent is not None:
-            if around.operation.block == block:
-                return True
-            around = around.parent
-        return False
-
-
-def _without_axis(piece: Place, axis: int) -> Place | None:
-    """The value of which `piece` is the same with an `axis` of one element."""
-    if not isinstance(piece.value, ir.OpResult):
+def widened(loop: Loop, functions: Mapping[str, Function]) -> Loop | None:
+    """The loop together with the one around it, if that one goes over elements of a batch too. Nothing is changed."""
+    around = loop_around(loop.op)
+    if around is None:
         return None
-    op, _ = defining(piece.value)
-    others = [k for k in range(len(_shape(piece.value))) if k != axis]
-    placed = op.name == "stablehlo.broadcast_in_dim" and others == list(
-        ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])
-    )
-    return Place(op.operands[0], piece.calls) if placed or op.name == "stablehlo.reshape" else None
+    try:
+        body = Body.of(around, loop.op, functions)
+        collected = body.outputs(loop.outputs)
+    except RefusalError:
+        return None
+    operands = [_joined(each, body, len(loop.sizes)) for each in loop.operands]
+    found = tuple(each for each in operands if each is not None)
+    if len(found) < len(operands) or not any(isinstance(each, Batched) and each.axes[0] is not None for each in found):
+        return None
+    outputs = tuple(number for number, _ in collected)
+    axes = tuple((axis, *_behind(axis, inner)) for (_, axis), inner in zip(collected, loop.axes, strict=True))
+    sizes = (body.iterations.count, *loop.sizes)
+    return Loop(around, loop.launch, sizes, found, outputs, axes, {**body.unchanged, **body.last})
 
 
-def _shape(value: Value) -> list[int]:
-    return list(ir.RankedTensorType(value.type).shape)
+def _joined(inner: Operand, body: Body, depth: int) -> Operand | None:
+    """How the loops around a launch get an operand, `inner` being how the `depth` inner ones do."""
+    value = inner.source if isinstance(inner, Batched) else inner.value
+    axes: tuple[int | None, ...] = inner.axes if isinstance(inner, Batched) else (None,) * depth
+    outer = body.operand(value)
+    if isinstance(outer, Batched):
+        (axis,) = outer.axes
+        assert axis is not None, "a slice is along an axis"
+        return Batched(outer.source, (axis, *(each if each is None else _moved(axis, each) for each in axes)))
+    if outer is None or isinstance(inner, Shared):
+        return outer
+    return Batched(outer.value, (None, *axes))
+
+
+def _behind(axis: int, inner: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(_moved(axis, each) for each in inner)
+
+
+def _moved(axis: int, inner: int) -> int:
+    """The number that an axis of an element has in the array of which the element is a slice along `axis`."""
+    return inner if inner < axis else inner + 1

@@ -7,8 +7,9 @@ import dataclasses
 from jaxlib.mlir import ir
 
 from mosaic_grid.batching import vectors
+from mosaic_grid.batching.body import PURE, Batched, Operand
 from mosaic_grid.batching.kernel import batched_shape
-from mosaic_grid.batching.loop import PURE, Batched, Loop, Operand
+from mosaic_grid.batching.loop import Loop
 from mosaic_grid.dataflow.control import defining
 from mosaic_grid.ir_types import Value
 
@@ -30,9 +31,10 @@ class Outside:
 
     def batched(self, operand: Operand) -> Value:
         """The operands of all elements, stacked along the first axis."""
+        sizes = self.loop.sizes
         if isinstance(operand, Batched):
-            return vectors.moved_to_front(operand.source, operand.axis)
-        return vectors.repeated(self._outside(operand.value), self.loop.size)
+            return vectors.stacked(self._outside(operand.source), operand.axes, sizes)
+        return vectors.stacked(self._outside(operand.value), (None,) * len(sizes), sizes)
 
     def array(self, operand: Operand) -> Value:
         """The arrays of all elements, each in the shape that it has in a batch."""

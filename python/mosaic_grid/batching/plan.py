@@ -8,9 +8,10 @@ import math
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic
+from mosaic_grid.batching.body import NAME, Batched
 from mosaic_grid.batching.fits import unfit
 from mosaic_grid.batching.kernel import Form, batch_kernel
-from mosaic_grid.batching.loop import NAME, Batched, Loop
+from mosaic_grid.batching.loop import Loop
 from mosaic_grid.dataflow.freshness import follow
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.grid import I32_MAX

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from mosaic_grid.batching.loop import NAME, loop_around, recognize
+from mosaic_grid.batching.body import NAME
+from mosaic_grid.batching.loop import Loop, recognize, widened
 from mosaic_grid.batching.plan import Plan, make_plan
 from mosaic_grid.branches import Branch, branch_of
-from mosaic_grid.dataflow.control import functions_of
+from mosaic_grid.dataflow.control import Function, functions_of
+from mosaic_grid.dataflow.loop_bodies import loop_around
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.diagnostics import Diagnostic, Severity, first_place, note, place_of
 from mosaic_grid.objections import Objection
@@ -36,8 +38,7 @@ class Planner:
         functions = functions_of(self.program.module)
         scalars = OuterScalars(self.program.module, self.contracts)
         for launch in looped:
-            loop = recognize(launch, functions)
-            plan = loop if isinstance(loop, Objection) else make_plan(loop, scalars)
+            plan = _plan(launch, functions, scalars)
             if isinstance(plan, Objection):
                 self.remarks.append(_refusal(launch, plan))
             else:
@@ -52,6 +53,19 @@ class Planner:
             return False
         beside = (each for each in self.program.launches if branch_of(each.op) == Branch(branch.choice, 1))
         return any(each.kernel.name == launch.kernel.name for each in beside)
+
+
+def _plan(launch: Launch, functions: Mapping[str, Function], scalars: OuterScalars) -> Plan | Objection:
+    """The plan for as many loops around a launch as there is one for."""
+    loop = recognize(launch, functions)
+    if isinstance(loop, Objection):
+        return loop
+    loops: list[Loop] = []
+    while loop is not None:
+        loops.append(loop)
+        loop = widened(loop, functions)
+    plans = (make_plan(each, scalars) for each in reversed(loops))
+    return next((plan for plan in plans if isinstance(plan, Plan)), make_plan(loops[0], scalars))
 
 
 def _refusal(launch: Launch, objection: Objection) -> Diagnostic:

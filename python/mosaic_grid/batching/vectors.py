@@ -21,29 +21,35 @@ def constant(kind: ir.Type, value: float) -> Value:
     return result
 
 
-def moved_to_front(value: Value, axis: int) -> Value:
-    """The tensor with one of its axes as the first."""
-    if not axis:
-        return value
-    order = [axis, *(k for k in range(ir.RankedTensorType(value.type).rank) if k != axis)]
-    result: Value = stablehlo.transpose(value, order)
-    return result
+def stacked(value: Value, axes: Sequence[int | None], sizes: Sequence[int]) -> Value:
+    """The slices along `axes`, which have these sizes, stacked along one first axis; the last of `axes` runs fastest.
+
+    Where there is no axis (`None`) the slices are repeated.
+    """
+    kind = ir.RankedTensorType(value.type)
+    present = [axis for axis in axes if axis is not None]
+    others = [axis for axis in range(kind.rank) if axis not in present]
+    value = _transposed(value, [*present, *others])
+    shape = [kind.shape[axis] for axis in others]
+    if len(present) < len(axes):
+        every = ir.RankedTensorType.get([*sizes, *shape], kind.element_type)
+        levels = [level for level, axis in enumerate(axes) if axis is not None]
+        value = stablehlo.broadcast_in_dim(every, value, [*levels, *range(len(axes), len(axes) + len(others))])
+    return reshaped(value, [math.prod(sizes), *shape])
 
 
-def moved_from_front(value: Value, axis: int) -> Value:
-    """The tensor with its first axis as number `axis`."""
-    if not axis:
-        return value
-    rank = ir.RankedTensorType(value.type).rank
-    result: Value = stablehlo.transpose(value, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
-    return result
+def unstacked(value: Value, axes: Sequence[int], sizes: Sequence[int]) -> Value:
+    """The inverse: slices that are stacked along the first axis are put along `axes`."""
+    _, *shape = ir.RankedTensorType(value.type).shape
+    others = [axis for axis in range(len(axes) + len(shape)) if axis not in axes]
+    behind = [*axes, *others]
+    return _transposed(reshaped(value, [*sizes, *shape]), [behind.index(axis) for axis in range(len(behind))])
 
 
-def repeated(value: Value, size: int) -> Value:
-    """`size` times the tensor, along a new first axis."""
-    one = ir.RankedTensorType(value.type)
-    every = ir.RankedTensorType.get([size, *one.shape], one.element_type)
-    result: Value = stablehlo.broadcast_in_dim(every, value, list(range(1, one.rank + 1)))
+def _transposed(value: Value, order: Sequence[int]) -> Value:
+    result: Value = value
+    if list(order) != list(range(len(order))):
+        result = stablehlo.transpose(value, list(order))
     return result
 
 

@@ -1,4 +1,4 @@
-"""What `certify` and `insert-contract-checks` say."""
+"""What `certify` says, and of contracts."""
 
 from __future__ import annotations
 
@@ -40,6 +40,24 @@ ENTRIES = (
         "Keep the index within what fits, in the kernel or with a contract such as 0 <= starts[*] <= 56:",
         """
         x = x_ref[pl.ds(pl.multiple_of(jnp.clip(start_ref[0], 0, 56), 8), 8), :]
+        """,
+    ),
+    Entry(
+        "unused-contract",
+        Severity.WARNING,
+        "a contract of the JAX hook names an argument that the program doesn't have",
+        """
+        JAX_MOSAIC_GRID_CONTRACTS is for all programs that a process lowers, and each takes the contracts of which it
+        has all arguments. So a misspelt name would be a promise that nobody hears. It is told once: while a program is
+        lowered that has an argument of a similar name, else at the end of the process, if no program with kernels has
+        had the argument. An argument goes by its name in the function that jax.jit is given.
+        """,
+        """
+        JAX_MOSAIC_GRID=check JAX_MOSAIC_GRID_CONTRACTS='0 <= lenghts[*] <= 1024' python train.py
+        """,
+        "Write the name as the function has it, or %arg2 for its third argument:",
+        """
+        JAX_MOSAIC_GRID=check JAX_MOSAIC_GRID_CONTRACTS='0 <= lengths[*] <= 1024' python train.py
         """,
     ),
 )

@@ -23,7 +23,7 @@ ENTRIES = (
         pl.pallas_call(kernel, grid=(n, 8),    # n is traced
                        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary")))
         """,
-        "`partition-cores` shares a dynamic dimension; or make a static dimension of two or more steps parallel:",
+        "`partition-cores` shares a dynamic dimension, `infer-parallel` finds independent ones; or by hand:",
         """
         pl.pallas_call(kernel, grid=(n, 8),
                        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "parallel")))
@@ -174,7 +174,8 @@ ENTRIES = (
         """
         jax.vmap(lambda n, x: pl.pallas_call(kernel, grid=(n,), ...)(x))(lengths, xs)
         """,
-        "Make the batch a grid dimension, the largest length the bound, and skip what is beyond an element's length:",
+        "`batch-grid` makes one launch of the loop. By hand: make the batch a grid dimension, the largest length the "
+        "bound, and skip what is beyond an element's length:",
         """
         def kernel(lengths_ref, x_ref, o_ref):
             @pl.when(pl.program_id(1) < lengths_ref[pl.program_id(0)])

@@ -12,8 +12,10 @@ ENTRIES = (
         "infer-parallel calls dimensions parallel, whose steps are proved independent",
         """
         No two steps that differ in one of these dimensions touch the same place of an output, and none finds in scratch
-        or SMEM what another left. A static dimension of two or more steps is then shared by the compiler, a dynamic one
-        by `partition-cores`.
+        or SMEM what another left. Copies that the kernel makes by hand count as well: their places are compared as
+        functions of the grid's indices, of loops and of what all steps read alike, and each copy is waited for in the
+        step that starts it, or in a later one with the same index. A static dimension of two or more steps is then
+        shared by the compiler, a dynamic one by `partition-cores`.
         """,
         """
         pl.pallas_call(matmul, grid=(8, 4, 2), ...)    # no dimension_semantics
@@ -32,7 +34,9 @@ ENTRIES = (
         block of an output, or one finds what another left in scratch, in SMEM, in a copy under way or in the state of
         the random number generator. A block whose index is read from a table at run time may be any.
 
-        The message has the memory and two such steps. For a reduction this is as it should be.
+        The message has the memory, and two such steps where some are known, with what a table would hold there. Where
+        copies run ahead of the steps that use them a note says how to write that so that cores can share it. For a
+        reduction this is as it should be.
         """,
         """
         remark: dimension 2 of 'matmul' stays arbitrary: steps (0, 0, 0) and (0, 0, 1) write the same block (0, 0) of

@@ -13,7 +13,8 @@ ENTRIES = (
         """
         Sharing the dimension between cores would change results, or can't be shown not to: scratch carries a value from
         one step to another, two steps write one block, the kernel talks to other devices or does something that isn't
-        followed. The kernel is left as it was, or shared along another dimension.
+        followed. The kernel is left as it was, or shared along another dimension. Notes name dimensions that can be
+        shared instead, and a way to let copies run ahead that cores can share.
         """,
         """
         remark: the kernel 'sum' can't be shared between cores along dimension 0: scratch operand 0 (f32[8,128]) is

@@ -17,6 +17,7 @@ from mosaic_grid.checks.finding import Finding
 from mosaic_grid.checks.in_launch import InLaunch
 from mosaic_grid.checks.subject import Subject
 from mosaic_grid.dataflow.accesses import Touch, accesses_of
+from mosaic_grid.dataflow.effects import Effect, effect_of
 from mosaic_grid.dataflow.multiples import constant, is_multiple
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.ir_types import Value
@@ -44,9 +45,9 @@ def alignment(subject: Subject) -> Iterator[Diagnostic]:
     if not kernel.on_tensor_core or len(kernel.body.regions[0].blocks) != 1:
         return
     found: dict[ir.Operation, list[_Unproven]] = {}
-    for argument in kernel.arguments[len(kernel.grid) :]:
-        if isinstance(argument.type, ir.MemRefType) and memory.space_of(argument.type) == memory.VMEM:
-            for op in _accesses(argument):
+    for buffer in (*kernel.arguments[len(kernel.grid) :], *_own_buffers(subject)):
+        if isinstance(buffer.type, ir.MemRefType) and memory.space_of(buffer.type) == memory.VMEM:
+            for op in _accesses(buffer):
                 if unproven := list(_unproven(op)):
                     found[op] = unproven
     if not found:
@@ -60,6 +61,23 @@ def alignment(subject: Subject) -> Iterator[Diagnostic]:
             # what is one constant in every run may be one to the compiler, too
             if len({start for _, start in starts}) > 1 or any(sym.constant_of(start) is None for _, start in starts):
                 yield _said(subject, each, starts)
+
+
+def _own_buffers(subject: Subject) -> list[Value]:
+    """What the body allocates, as `pl.run_scoped` does."""
+    found: list[Value] = []
+    step = subject.step
+    # to look at every operation takes long, and few kernels have such buffers
+    if step is None or all(access.root.argument is not None for access in (*step.reads, *step.writes)):
+        return found
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if effect_of(op) is Effect.PRIVATE:
+            found.extend(op.results)
+        return ir.WalkResult.ADVANCE
+
+    subject.kernel.body.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _accesses(buffer: Value) -> Iterator[ir.Operation]:

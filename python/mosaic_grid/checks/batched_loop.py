@@ -13,8 +13,10 @@ from jaxlib.mlir import ir
 
 from mosaic_grid.checks.subject import Subject
 from mosaic_grid.dataflow.control import Function, functions_of
+from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.ir_types import Value
+from mosaic_grid.objections import Objection
 from mosaic_grid.program import Launch
 from mosaic_grid.summary.cores import axes_text
 
@@ -26,10 +28,11 @@ _WHILE, _UPDATE, _CALL = "stablehlo.while", "stablehlo.dynamic_update_slice", "f
 
 def batched_loop(subject: Subject) -> Iterator[Diagnostic]:
     """A warning for each launch in such a loop."""
-    if not any(_enclosing_loop(launch.op) for launch in subject.launches):
+    launches = [launch for launch in subject.joined.launches if launch.kernel.symbol == subject.kernel.symbol]
+    if not any(_enclosing_loop(launch.op) for launch in launches):
         return
-    functions = functions_of(subject.program.module)
-    for launch in subject.launches:
+    functions = functions_of(subject.joined.module)
+    for launch in launches:
         loop = _enclosing_loop(launch.op)
         if loop is None:
             continue
@@ -39,18 +42,36 @@ def batched_loop(subject: Subject) -> Iterator[Diagnostic]:
         if table and carried.collects(launch.op):
             count = _iterations(loop)
             times = f"{count} times" if count else "in each iteration"
-            message = f"a loop launches this kernel {times}, for one element of a batch each: {_cause(launch, table)}"
-            advice = note(_BOUND if table[0] < len(launch.bounds) else _TABLE)
-            yield subject.say(NAME, Severity.WARNING, message, "loop", at=launch.op.location, notes=[advice])
+            cause = _cause(subject, launch, table)
+            message = f"a loop launches this kernel {times}, for one element of a batch each: {cause}"
+            by_hand = _BOUND if table[0] < len(launch.bounds) else _TABLE
+            notes = [note(text) for text in _advice(subject, launch, functions, by_hand)]
+            yield subject.say(NAME, Severity.WARNING, message, "loop", at=launch.op.location, notes=notes)
 
 
-def _cause(launch: Launch, numbers: list[int]) -> str:
+def _advice(subject: Subject, launch: Launch, functions: dict[str, Function], by_hand: str) -> Iterator[str]:
+    """What to do about a loop: asked of the pass itself, so that what it refuses isn't advised."""
+    from mosaic_grid.batching.loop import recognize
+    from mosaic_grid.batching.plan import make_plan
+
+    loop = recognize(launch, functions)
+    contracts = [contract.text for contract in subject.scalars.promises.contracts]
+    plan = loop if isinstance(loop, Objection) else make_plan(loop, OuterScalars(subject.joined.module, contracts))
+    if isinstance(plan, Objection):
+        yield f"batch-grid leaves the loop as it is: {plan.reason}"
+        yield by_hand
+    else:
+        yield f"{subject.ways.done('batch-grid makes one launch of the loop')}; or {by_hand}"
+
+
+def _cause(subject: Subject, launch: Launch, numbers: list[int]) -> str:
     """What it is that a grid has no dimension for."""
     dynamic = launch.kernel.dynamic_dimensions
     axes = [dynamic[number] for number in numbers if number < len(dynamic)]
     if axes:
         return f"the bound of {axes_text(axes)} differs, and a vmapped bound becomes a loop"
-    return f"prefetch operand {numbers[0] - len(dynamic)} differs, and a vmapped prefetch operand becomes a loop"
+    table = subject.operand(len(launch.kernel.grid) + numbers[0] - len(dynamic))
+    return f"{table} differs, and a vmapped prefetch operand becomes a loop"
 
 
 def _enclosing_loop(op: ir.Operation) -> ir.Operation | None:

@@ -148,12 +148,14 @@ class _Blocks:
     def _undecided(self, name: str, claim: str, unknown: sym.Unknown) -> Iterator[Diagnostic]:
         if self.subject.strict:
             message = f"can't tell whether {claim}: {unknown.reason}"
-            yield self.subject.say(name, Severity.WARNING, message, self._about, at=self._location)
+            ways, enough = self.subject.ways, unknown.enough
+            notes = [note(f"{ways.promise(str(enough))} would settle it")] if enough else []
+            yield self.subject.say(name, Severity.WARNING, message, self._about, at=self._location, notes=notes)
 
     def _say(
         self, name: str, found: Finding, message: str, why: str, advice: str, location: ir.Location | None = None
     ) -> Diagnostic:
-        notes = [note(why), note(f"{advice}{found.otherwise}")]
+        notes = [note(why), note("; or ".join(filter(None, (advice, found.otherwise(self.subject.ways)))))]
         # who reads only what was written loses nothing
         severity = Severity.WARNING if name == UNCOVERED else found.severity
         return self.subject.say(name, severity, message, self._about, at=location or self._location, notes=notes)

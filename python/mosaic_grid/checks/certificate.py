@@ -14,7 +14,6 @@ from mosaic_grid.checks.in_launch import InLaunch
 from mosaic_grid.checks.subject import Subject, location_of_map, name_of
 from mosaic_grid.dataflow.accesses import Accesses, Touch, accesses_of
 from mosaic_grid.dataflow.memory import Box, Root
-from mosaic_grid.dataflow.unknowns import name_of as name_of_value
 from mosaic_grid.legality.sharing import has_blocks, listed
 from mosaic_grid.program import Launch
 from mosaic_grid.summary.windows import with_operands
@@ -29,7 +28,7 @@ class Claim:
     """One window or access of a launch, at a location; `what` it is goes on in `about`, words that last.
 
     `answer` is None where it is proved to stay within memory. Otherwise `message` says what happens, or what isn't
-    known, and `fact` what would prove it.
+    known, and `fact` what would prove it. `hopeless` says that it leaves memory somewhere with other arguments, too.
     """
 
     about: str
@@ -38,6 +37,7 @@ class Claim:
     answer: Finding | sym.Unknown | None = None
     message: str = ""
     fact: str = ""
+    hopeless: bool = False
 
     @property
     def proved(self) -> bool:
@@ -97,6 +97,7 @@ class _Access:
     def claim(self, touches: Iterable[Touch]) -> Claim:
         """Whether it stays within its buffer, every time."""
         told = Claim(f"{self.op.name} {'to' if self.writes else 'from'}", False, self.op.location)
+        touches = list(touches)
         for touch in touches:
             claim = self._of(touch, touch.root, touch.box, told)
             root = touch.root
@@ -104,8 +105,21 @@ class _Access:
                 root, box = self.accesses.inside[root]
                 claim = self._of(touch, root, box, told)
             if not claim.proved:
-                return claim
+                # each of several runs may be within memory with some arguments, and all of them with none
+                some = isinstance(claim.answer, Finding) and not claim.answer.always
+                return dataclasses.replace(claim, hopeless=some and self._is_hopeless(touches))
         return told
+
+    def _is_hopeless(self, touches: Iterable[Touch]) -> bool:
+        """Whether some run is outside of its buffer whatever the arguments are."""
+        bad = [
+            sym.conjunction(truth, *(self.seen.read(guard) for guard in touch.guards))
+            for touch in touches
+            if touch.box is not None and not touch.masked
+            for span, size in zip(touch.box, touch.root.shape, strict=True)
+            for truth in _outside(self.seen.read(span.start), self.seen.read(span.size), size)
+        ]
+        return self.seen.is_unavoidable(bad)
 
     def _of(self, touch: Touch, root: Root, box: Box | None, told: Claim) -> Claim:
         name = "a buffer of its own" if root.argument is None else self._name(root.argument)
@@ -117,16 +131,15 @@ class _Access:
         for axis, (span, size) in enumerate(zip(box, root.shape, strict=True)):
             start, count = self.seen.read(span.start), self.seen.read(span.size)
             end = sym.add(start, count)
-            low = sym.comparison("<", start, sym.constant(0))
-            high = sym.comparison(">", end, sym.constant(size))
+            low, high = _outside(start, count, size)
             if sym.constant_of(low) == 0 == sym.constant_of(high):
                 continue
             answer = self.seen.never((low, high), guards, (start, count))
             if answer is None:
                 continue
-            facts = [f"0 <= {start}"] if sym.constant_of(low) != 0 else []
-            facts += [f"{end} <= {size}"] if sym.constant_of(high) != 0 else []
-            fact = f"what would prove it: {' and '.join(facts)}"
+            facts = [f"0 <= {start}"] if sym.constant_of(low) is None else []
+            facts += [f"{end} <= {size}"] if sym.constant_of(high) is None else []
+            fact = f"what would prove it: {' and '.join(facts)}" if facts else ""
             if isinstance(answer, Finding) and not touch.masked:
                 first, extent = answer.witness.block or ("", "")
                 step = listed(answer.witness.points[0][1])
@@ -139,7 +152,7 @@ class _Access:
         return told
 
     def _name(self, argument: int) -> str:
-        return f"'{name_of_value(self.seen.subject.kernel.arguments[argument])}'"
+        return self.seen.subject.operand(argument)
 
     def _unproved(self, told: Claim, answer: Finding | sym.Unknown, message: str, fact: str) -> Claim:
         return dataclasses.replace(told, answer=answer, message=self._named(message), fact=self._named(fact))
@@ -154,3 +167,8 @@ class _Access:
             return f"({origin.what}{f', line {origin.line}' if origin.line else ''})"
 
         return _UNKNOWN.sub(named, text)
+
+
+def _outside(start: sym.Expr, count: sym.Expr, size: int) -> tuple[sym.Expr, sym.Expr]:
+    """How a span can leave a dimension of this size: at its beginning, and at its end."""
+    return sym.comparison("<", start, sym.constant(0)), sym.comparison(">", sym.add(start, count), sym.constant(size))

@@ -69,8 +69,11 @@ def _obstacle(subject: Subject) -> str:
 def _unproved(subject: Subject, claim: Claim) -> Diagnostic:
     severity, notes = Severity.WARNING, [claim.fact] if claim.fact else []
     if isinstance(claim.answer, Finding):
-        severity = claim.answer.severity
-        notes += [claim.answer.otherwise.removeprefix("; or ")] if claim.answer.otherwise else []
+        severity = Severity.ERROR if claim.hopeless else claim.answer.severity
+        if claim.hopeless:
+            notes = ["whatever the arguments are, some step, or some iteration, is outside: no contract helps"]
+        elif otherwise := claim.answer.otherwise(subject.ways):
+            notes.append(otherwise)
     told = [note(text) for text in notes]
     return subject.say(NOT_CERTIFIED, severity, claim.message, claim.about, at=claim.location, notes=told)
 

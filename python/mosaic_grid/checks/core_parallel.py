@@ -54,4 +54,4 @@ def _error(subject: Subject, name: str, message: str, about: str) -> Diagnostic:
     advice = next((s.cores.advice for s in subject.summaries if s.cores and s.cores.used is None), "")
     if name == "core-count-placeholder":
         advice = "make the bound the number of cores, and loop over the symbolic size in a dimension of its own"
-    return subject.say(name, Severity.ERROR, message, about, notes=[note(advice)] if advice else ())
+    return subject.say(name, Severity.ERROR, message, about, notes=[note(subject.ways.done(advice))] if advice else ())

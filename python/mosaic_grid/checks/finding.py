@@ -10,6 +10,7 @@ from mosaic_grid.dataflow.geometry import Geometry
 from mosaic_grid.diagnostics import Severity
 from mosaic_grid.legality.sharing import listed
 from mosaic_grid.symbolic.problem import Grid
+from mosaic_grid.ways import Ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,14 +27,20 @@ class Finding:
 
     @property
     def where(self) -> str:
-        """`with n = 9 `, before what happens then."""
+        """`with n = 9 `, before what happens then; where arithmetic has to overflow for it, that too."""
         values = " and ".join(f"{name} = {value}" for name, value in self.witness.values)
-        return f"with {values} " if values and not self.always else ""
+        overflow = self.witness.overflow
+        if not values or self.always:
+            return f"as {overflow}, " if overflow else ""
+        return f"with {values}, where {overflow}, " if overflow else f"with {values} "
 
-    @property
-    def otherwise(self) -> str:
-        """What there is to do besides a change of the kernel, after that."""
-        return "" if self.always else "; or promise what the inputs can be, with --contracts"
+    def otherwise(self, ways: Ways) -> str:
+        """What there is to do besides a change of the kernel; empty where nothing is."""
+        if self.always:
+            return ""
+        enough = self.witness.enough
+        how = f"as with {ways.promise(str(enough))}" if enough else f"with {ways.promising}"
+        return f"promise what the inputs can be, {how}"
 
     @property
     def block(self) -> str:
@@ -61,10 +68,20 @@ def ask(
     verdict = question(dataclasses.replace(geometry.whatever_the_inputs, proofs=strict))
     always = isinstance(verdict, sym.Refuted)
     if isinstance(verdict, sym.Unknown) and inputs and geometry.has_inputs:
-        verdict = question(dataclasses.replace(geometry.grid, proofs=strict))
+        verdict = question(dataclasses.replace(geometry.grid, proofs=strict, explains=True))
     match verdict:
         case sym.Refuted(witness):
             return Finding(witness, always)
+        case sym.Unknown(reason) if strict:
+            return sym.Unknown(reason, _enough(geometry, question))
         case sym.Unknown():
             return verdict
     return None
+
+
+def _enough(geometry: Geometry, question: Callable[[Grid], sym.Verdict]) -> sym.Enough | None:
+    """What would be enough to promise of an array of which nobody has promised anything."""
+    if geometry.readable <= geometry.grid.arrays:
+        return None
+    verdict = question(dataclasses.replace(geometry.grid, arrays=geometry.readable, explains=True))
+    return verdict.witness.enough if isinstance(verdict, sym.Refuted) else None

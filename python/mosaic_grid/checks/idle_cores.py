@@ -13,7 +13,7 @@ from mosaic_grid.summary.cores import IDLE_CORES, axes_text, chip_name
 def idle_cores(subject: Subject) -> Iterator[Diagnostic]:
     """Dynamic parallel dimensions; dimensions that could be parallel in a kernel without a parallel step to share."""
     for summary in subject.summaries:
-        dynamic = idle_cores_warning(summary, subject.target)
+        dynamic = idle_cores_warning(summary, subject.target, subject.ways)
         if dynamic is not None:
             yield dynamic
         elif _runs_on_one_core(summary):
@@ -45,9 +45,11 @@ def _unmarked(subject: Subject, summary: LaunchSummary) -> Iterator[Diagnostic]:
         why = f"parallel {axes_text(parallel)} {steps}" if parallel else "no dimension is parallel"
         message = f"{why}, although the steps of dimension {axis} are independent: {runs}"
         first = "" if axis == before else "make it the first and "
-        advice = f"{first}say that dimension {axis} is parallel, in dimension_semantics"
+        infer = subject.ways.passing("infer-parallel")
+        advice = f"{first}say that dimension {axis} is parallel, in dimension_semantics; or run {infer}"
         if grid[axis].bound is None:
-            advice += "; partition-cores then shares it, for its bound is dynamic"
+            shares = subject.ways.passing("partition-cores")
+            advice += f"; {shares} then shares it, for its bound is dynamic"
         yield Diagnostic(
             Severity.WARNING,
             message,

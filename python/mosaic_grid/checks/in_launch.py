@@ -22,6 +22,9 @@ from mosaic_grid.program import Launch
 from mosaic_grid.summary.windows import with_operands
 from mosaic_grid.symbolic.problem import Grid
 
+_MORE_EFFORT = 20 * EFFORT
+"""For what is asked of few kernels, those that have a fault."""
+
 _TOO_COMPLEX = "too complex"
 """In the reason why isl gave up, whatever else is known."""
 
@@ -100,6 +103,13 @@ class InLaunch:
             self._answers[key] = self._asked(bad, guards, shown)
         return self._answers[key]
 
+    def is_unavoidable(self, bad: Sequence[sym.Expr]) -> bool:
+        """Whether for all arguments one of these truth values is 1 at some step, in some iteration of its loops."""
+        from mosaic_grid.symbolic import proofs
+
+        loops = {leaf.name for truth in bad for leaf in sym.leaves_of(truth) if leaf.name.startswith(ITERATION)}
+        return proofs.unavoidable(self._grid(bad, whatever=True), bad, loops, _MORE_EFFORT)
+
     @cached_property
     def _answers(self) -> dict[tuple[sym.Expr, ...], Finding | sym.Unknown | None]:
         return {}
@@ -144,7 +154,8 @@ class InLaunch:
     def _grid(self, about: Iterable[sym.Expr], whatever: bool) -> Grid:
         """The grid with what isn't known; what happens for some iterations of a loop happens."""
         grid, scalars = self.geometry.grid, self.subject.scalars
-        names = {leaf.name for expr in about for leaf in sym.leaves_of(expr) if isinstance(leaf, sym.Param)}
+        leaves = [leaf for expr in about for leaf in sym.leaves_of(expr)]
+        names = {leaf.name for leaf in leaves if isinstance(leaf, sym.Param) and not isinstance(leaf, sym.Total)}
         names = {name for name in names if not name.startswith(ITERATION)} - set(grid.indices)
         if whatever:
             known = self.geometry.whatever_the_inputs
@@ -152,7 +163,7 @@ class InLaunch:
         inputs = frozenset(known.name for known in scalars.inputs.values())
         reached = inputs if scalars.runs_always(self.launch.op) else frozenset[str]()
         # a table that is an input holds anything
-        return dataclasses.replace(grid, opaque=grid.opaque | (names - reached), arrays=reached)
+        return dataclasses.replace(grid, opaque=grid.opaque | (names - reached), arrays=reached, explains=True)
 
 
 def _linked(guards: Sequence[sym.Expr], about: Sequence[sym.Expr]) -> tuple[sym.Expr, ...]:

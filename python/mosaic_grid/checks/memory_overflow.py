@@ -69,9 +69,10 @@ def _buffers(subject: Subject) -> Iterator[_Buffer]:
     for window, told in zip(kernel.windows, summary.windows, strict=True):
         times = f", {told.buffers} times" if told.buffers > 1 else ""
         yield _Buffer(f"{name_of(told)}, {told.seen}{times}", window.type, told.buffers)
-    for kind, arguments, buffers in (
-        ("prefetch operand", kernel.prefetch, summary.prefetch),
-        ("scratch", kernel.scratch, summary.scratch),
+    first = subject.argument_of(len(summary.windows))
+    for start, arguments, buffers in (
+        (len(kernel.grid), kernel.prefetch, summary.prefetch),
+        (first, kernel.scratch, summary.scratch),
     ):
-        for argument, buffer in zip(arguments, buffers, strict=True):
-            yield _Buffer(f"{kind} '{buffer.name}', {buffer.array}", ir.MemRefType(argument.type), 1)
+        for number, (argument, buffer) in enumerate(zip(arguments, buffers, strict=True), start):
+            yield _Buffer(f"{subject.operand(number)}, {buffer.array}", ir.MemRefType(argument.type), 1)

@@ -11,7 +11,6 @@ from jaxlib.mlir import ir
 
 from mosaic_grid.checks.subject import Subject
 from mosaic_grid.dataflow.effects import Effect, effect_of, named
-from mosaic_grid.dataflow.kernel import prefetch_names
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.ir_types import Value
 from mosaic_grid.legality.sharing import behind
@@ -26,13 +25,13 @@ def prefetch_written(subject: Subject) -> Iterator[Diagnostic]:
     read = dict(_read_by_index_maps(kernel))
     if not read:
         return
-    names = prefetch_names(kernel)
     for number, op in _writes(kernel).items():
         if number in read:
-            window = read[number]
+            table = subject.operand(len(kernel.grid) + number)
+            reader = subject.operand(subject.argument_of(read[number]))
             message = (
-                f"the kernel writes prefetch operand {number} ('{names[number]}'), which the index map of window "
-                f"{window} reads: the blocks of the steps that are on their way are chosen already"
+                f"the kernel writes {table}, which the index map of {reader} reads: the blocks of the steps that are "
+                "on their way are chosen already"
             )
             advice = "compute the table before the launch, or keep what changes in scratch in SMEM"
             yield subject.say(

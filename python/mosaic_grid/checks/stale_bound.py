@@ -92,7 +92,8 @@ def _said(
     axis, bound = dimension
     told = name_of(subject.summaries[0].windows[number])
     message = f"{found.where}no step writes {told}: that is done {where}, and dimension {axis} has bound {bound}"
-    notes = [note(f"the last step is pl.num_programs({axis}) - 1, whatever the bound{found.otherwise}")]
+    advice = [f"the last step is pl.num_programs({axis}) - 1, whatever the bound", found.otherwise(subject.ways)]
+    notes = [note("; or ".join(filter(None, advice)))]
     return subject.say(NAME, found.severity, message, f"window {number}", at=op.location, notes=notes)
 
 

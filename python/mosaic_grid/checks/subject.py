@@ -11,6 +11,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.freshness import any_step
 from mosaic_grid.dataflow.geometry import Geometry, geometry_of
+from mosaic_grid.dataflow.loop_bodies import with_bodies
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.dataflow.step import Findings
 from mosaic_grid.diagnostics import Diagnostic, Severity, first_place, place_of
@@ -22,22 +23,26 @@ from mosaic_grid.session import Session
 from mosaic_grid.summary import LaunchSummary, summarize
 from mosaic_grid.summary.facts import WindowSummary
 from mosaic_grid.targets import Target
+from mosaic_grid.ways import Ways
 
 
 @dataclasses.dataclass
 class Subject:
     """One kernel; `summaries` are those of its launches, of alike ones one, or of itself where nothing launches it.
 
-    `target` is `None` where nobody named one, `strict` asks for what could not be decided, too.
+    `joined` is the program with each launch in the loop that runs it. `target` is `None` where nobody named one,
+    `strict` asks for what could not be decided, too. `ways` are those that notes speak of.
     """
 
     program: Program
+    joined: Program
     kernel: Kernel
     launches: tuple[Launch, ...]
     summaries: tuple[LaunchSummary, ...]
     scalars: OuterScalars
     target: Target | None
     strict: bool
+    ways: Ways
 
     def __post_init__(self) -> None:
         """Nothing is known yet."""
@@ -89,8 +94,19 @@ class Subject:
         """The number of the kernel's argument that is a window."""
         return len(self.kernel.grid) + self.kernel.prefetch_count + window
 
+    def operand(self, argument: int) -> str:
+        """What a person calls an operand of the kernel, by the number of its argument: as `name_of` a window."""
+        number, summary = argument - len(self.kernel.grid), self.summaries[0]
+        if number < self.kernel.prefetch_count:
+            return f"prefetch operand {number} ('{summary.prefetch[number].name}')"
+        number -= self.kernel.prefetch_count
+        if number < len(summary.windows):
+            return name_of(summary.windows[number])
+        number -= len(summary.windows)
+        return f"scratch {number} ('{summary.scratch[number].name}')"
+
     @cached_property
-    def windows(self) -> list[Window]:
+    def windows(self) -> tuple[Window, ...]:
         """The kernel's windows; to read them takes long."""
         return self.kernel.windows
 
@@ -118,17 +134,20 @@ class Subject:
 def subjects_of(module: ir.Operation, session: Session) -> Iterator[Subject]:
     """The kernels of a program that the session selects, in the order in which they stand in it."""
     program, scalars = Program(module), OuterScalars(module, session.contracts)
+    joined = with_bodies(program, scalars.functions)
     summaries = summarize(program, session.target, session.selects, scalars).launches
     for symbol, kernel in program.kernels.items():
         if session.selects(kernel.name):
             yield Subject(
                 program,
+                joined,
                 kernel,
                 tuple(launch for launch in program.launches if launch.kernel.symbol == symbol),
                 tuple(summary for summary in summaries if summary.symbol == symbol),
                 scalars,
                 session.target,
                 session.selection.strict,
+                session.ways,
             )
 
 

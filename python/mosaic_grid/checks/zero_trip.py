@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from mosaic_grid import symbolic as sym
 from mosaic_grid.checks.subject import Subject
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.program import Launch
@@ -33,8 +34,16 @@ def zero_trip(subject: Subject) -> Iterator[Diagnostic]:
             yield subject.say(NAME, severity, message, about, notes=[note(advice)])
         elif steps.lo <= 0 and subject.strict:
             message = f"the bound of grid dimension {axis} may be {max(steps.lo, 0)}: then {outcome}"
-            advice = f"the bound is known to be in {steps}; give it a lower bound of 1, as jnp.maximum(n, 1) does"
+            known = f"the bound is known to be in {steps}{_overflow(subject, axis)}"
+            advice = f"{known}; give it a lower bound of 1, as jnp.maximum(n, 1) does"
             yield subject.say(NAME, Severity.WARNING, message, about, notes=[note(advice)])
+
+
+def _overflow(subject: Subject, axis: int) -> str:
+    """Which part of the bound may be anything because it overflows."""
+    bounds = [subject.scalars.evaluate(launch.bounds[axis]) for launch in subject.launches if axis in launch.bounds]
+    wraps = [part for bound in bounds for part in sym.wraps_in(bound)]
+    return f", as {wraps[0].inner} may overflow {wraps[0].bits} bits" if wraps else ""
 
 
 def _number(lo: int, hi: int) -> str:

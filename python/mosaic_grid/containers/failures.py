@@ -16,7 +16,7 @@ CLOSED_DIALECTS = frozenset({"llo", "mlo", "mosaic_sc", "mosaic_tc", "sc_tpu"})
 
 _NO_DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.$]+)'")
 _CLOSED_OP = re.compile(rf'(?<![#!\w.])"?({"|".join(sorted(CLOSED_DIALECTS))})\.\w+')
-_NOT_UTF8 = "nanobind::str(): conversion error"
+_NOT_UTF8 = ("nanobind::str(): conversion error", "str_from_cstr_and_size(): conversion error")
 _NO_FILE = ("-", "")
 _LINES = 8
 _TRUNCATED = "the input may be truncated: nothing follows"
@@ -36,7 +36,7 @@ def readable_strings(name: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if _NOT_UTF8 not in str(error):
+        if not any(words in str(error) for words in _NOT_UTF8):
             raise
         raise UserError(
             "a name or string in this program is not UTF-8 text: the dump is damaged", Place(name)

@@ -11,6 +11,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 from mosaic_grid import symbolic as sym
 from mosaic_grid.contract_checks.plan import Check
 from mosaic_grid.cpu import build
+from mosaic_grid.dataflow.tensors import Shape
 from mosaic_grid.ir_types import Value
 from mosaic_grid.symbolic.nodes import Absolute, Compare, Extremum, Junction, Linear, Not, Product, Select
 from mosaic_grid.symbolic.quotients import FloorDiv, Mod, TruncDiv, TruncRem
@@ -20,16 +21,17 @@ _DIRECTIONS = {"==": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "
 
 def kept(check: Check, arguments: Mapping[str, Value]) -> Value:
     """A predicate at the insertion point: whether the arguments, by name, keep the contract."""
-    truth = _Emitter(check, arguments).truth(check.contract.condition)
+    truth = _Emitter(arguments, check.shape, check.bits).truth(check.contract.condition)
     axes = range(len(check.shape))
     return build.reduce(truth, axes, build.true(), hlo.and_) if check.shape else truth
 
 
 class _Emitter:
-    def __init__(self, check: Check, arguments: Mapping[str, Value]) -> None:
+    def __init__(self, arguments: Mapping[str, Value], shape: Shape, bits: int) -> None:
         self._arguments = arguments
-        self._shape = check.shape
-        self._element = ir.IntegerType.get_signless(check.bits)
+        self._shape = shape
+        self._bits = bits
+        self._element = ir.IntegerType.get_signless(bits)
 
     def truth(self, expr: sym.Expr) -> Value:
         """A truth value as a predicate."""
@@ -53,6 +55,11 @@ class _Emitter:
         match expr:
             case sym.Const(number):
                 value = self._constant(number)
+            case sym.Total(body=body, shape=shape):
+                each = _Emitter(self._arguments, shape, self._bits).value(body)
+                value = self._everywhere(
+                    build.reduce(each, range(len(shape)), build.constant(0, (), self._element), hlo.add)
+                )
             case sym.Param(name):
                 value = self._everywhere(self._arguments[name])
             case sym.Load(name, ()):

@@ -58,7 +58,7 @@ def plans(program: ir.Operation, contracts: Sequence[str]) -> tuple[Plan, ...]:
     by_name = {unknown_of(argument.tensor): argument for argument in arguments}
     checks: dict[ir.Operation, list[Check]] = {}
     for contract in promises.contracts:
-        named = {leaf.name: by_name[leaf.name] for leaf in sym.leaves_of(contract.condition)}
+        named = {leaf.name: by_name[leaf.name] for leaf in sym.inputs_of(contract.condition)}
         if not named:
             # of what always holds nothing is left
             continue
@@ -107,7 +107,8 @@ def _fits(expr: sym.Expr, bits: int) -> bool:
     if isinstance(expr, Division) and (-expr.a.range.lo > most.hi or not expr.b.range.within(most)):
         # the least number divided by -1
         return False
-    return all(_fits(part, bits) for part in expr.args)
+    # of a sum the parts lie between 0 and the whole's range, in whatever order they are added
+    return all(_fits(part, bits) for part in (expr.args if not isinstance(expr, sym.Total) else (expr.body,)))
 
 
 def _check_function(function: Function) -> None:

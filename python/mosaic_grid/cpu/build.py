@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -16,8 +16,8 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.ir_types import Value
 
-type Index = int | Value
-type Shape = Sequence[int]
+Index: TypeAlias = int | Value
+Shape: TypeAlias = Sequence[int]
 
 
 def tensor(shape: Shape, element: ir.Type) -> ir.RankedTensorType:

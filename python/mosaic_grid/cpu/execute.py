@@ -51,12 +51,12 @@ class Executable:
         inputs = _checked(self.arguments, arrays)
         with _guarded("running"):
             _, device = _client()
-            sharding = _jax.SingleDeviceSharding(device)
+            sharding = _sharding(device)
             buffers = [
                 _jax.batched_device_put(spec, sharding, [array], [device], enable_x64=True)
                 for spec, array in zip(self.arguments, inputs, strict=True)
             ]
-            handlers = [_jax.array_result_handler(spec, sharding, True) for spec in self.results]
+            handlers = [_result_handler(spec, sharding) for spec in self.results]
             outputs = self._loaded.execute_sharded(buffers).consume_with_handlers(handlers)
             return [spec.read(output) for spec, output in zip(self.results, outputs, strict=True)]
 
@@ -78,6 +78,27 @@ def compile_program(module: ir.Operation, *, quick: bool = False) -> Executable:
         options.env_option_overrides = [*OPTIONS, *([QUICK] if quick else [])]
         loaded = client.compile_and_load(write_bytecode(module), _jax.DeviceList((device,)), options)
     return Executable(arguments, results, loaded)
+
+
+@functools.cache
+def _sharding(device: Any) -> Any:
+    """That of an array on the device, with what jaxlib asks those of JAX's for."""
+
+    class Sharding(_jax.SingleDeviceSharding):  # type: ignore[misc]  # not annotated
+        memory_kind = None
+
+        def _to_xla_hlo_sharding(self, dimensions: int) -> Any:
+            return xla_client.HloSharding.replicate()
+
+    return Sharding(device)
+
+
+def _result_handler(spec: TensorSpec, sharding: Any) -> Any:
+    """What makes an array of a result; jaxlib 0.10 has JAX look at it, which isn't here, unless it is told not to."""
+    try:
+        return _jax.array_result_handler(spec, sharding, True, _skip_checks=True)
+    except TypeError:
+        return _jax.array_result_handler(spec, sharding, True)
 
 
 @functools.cache

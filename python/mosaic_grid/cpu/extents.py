@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index, min_index
@@ -16,8 +17,8 @@ from mosaic_grid.cpu.contents import Contents
 from mosaic_grid.cpu.roots import Root
 from mosaic_grid.cpu.views import View
 
-type Move = Callable[[View, View], None]
-type Places = dict[int, tuple[Index, int]]
+Move: TypeAlias = Callable[[View, View], None]
+Places: TypeAlias = dict[int, tuple[Index, int]]
 
 
 def by_parts(contents: Contents, source: View, target: View, move: Move, written: Sequence[Root]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from jaxlib.mlir import ir
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from mosaic_grid.cpu.prints import Prints
     from mosaic_grid.cpu.watch import Watch
 
-type Lowered = Value | View
-type Result = Lowered | Sequence[Lowered] | None
-type Rule = Callable[["Lowering", ir.Operation], Result]
+Lowered: TypeAlias = Value | View
+Result: TypeAlias = Lowered | Sequence[Lowered] | None
+Rule: TypeAlias = Callable[["Lowering", ir.Operation], Result]
 
 
 class UnsupportedError(Exception):

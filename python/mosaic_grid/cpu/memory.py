@@ -7,7 +7,7 @@ read is there before the tensor goes on to whoever writes it next, and a reshape
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from jaxlib.mlir import ir
 
@@ -25,7 +25,7 @@ from mosaic_grid.ir_types import Value
 if TYPE_CHECKING:
     from mosaic_grid.cpu.watch import Watch
 
-type Used = Callable[[Value], Value]
+Used: TypeAlias = Callable[[Value], Value]
 """Of numbers of all elements of a view those of the elements that an operation uses; zeros may be among them."""
 
 

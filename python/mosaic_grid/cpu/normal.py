@@ -8,6 +8,7 @@ as it is if it can be, and where a slice or a bit cast comes before them also if
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
 
 from jaxlib.mlir import ir
 
@@ -16,7 +17,8 @@ from mosaic_grid.cpu.build import Index, add_index, multiply_index
 from mosaic_grid.cpu.reshapes import rows_for, slice_of_reshape
 from mosaic_grid.cpu.steps import Bitcast, Reshape, Slice, Step
 
-type _State = tuple[tuple[int, ...], ir.Type]
+_Item = TypeVar("_Item")
+_State: TypeAlias = tuple[tuple[int, ...], ir.Type]
 
 
 def normalised(shape: Sequence[int], element: ir.Type, steps: Sequence[Step]) -> list[Step]:
@@ -95,5 +97,5 @@ def _is_nothing(before: _State, step: Step) -> bool:
     return step.shape == shape and not (isinstance(step, Bitcast) and step.element != element)
 
 
-def _with[T](items: Sequence[T], axis: int, item: T) -> tuple[T, ...]:
+def _with(items: Sequence[_Item], axis: int, item: _Item) -> tuple[_Item, ...]:
     return (*items[:axis], item, *items[axis + 1 :])

@@ -7,9 +7,7 @@ from jaxlib.mlir import ir
 from mosaic_grid.cpu.fill import uninitialized
 from mosaic_grid.cpu.options import Options
 from mosaic_grid.ir_types import Value
-from mosaic_grid.program import CUSTOM_CALLS, is_kernel
-
-_BUFFER = "AllocateBuffer"
+from mosaic_grid.program import allocates, is_kernel
 
 
 def replace_buffers(program: ir.Operation, options: Options) -> None:
@@ -19,7 +17,7 @@ def replace_buffers(program: ir.Operation, options: Options) -> None:
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.parent is not None and is_kernel(op):
             return ir.WalkResult.SKIP
-        if _allocates(op):
+        if allocates(op):
             found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -34,8 +32,4 @@ def replace_buffers(program: ir.Operation, options: Options) -> None:
 def is_blank(value: Value) -> bool:
     """Whether a value of the outer program is an array that nobody fills."""
     owner = value.owner
-    return not isinstance(owner, ir.Block) and _allocates(owner.operation)
-
-
-def _allocates(op: ir.Operation) -> bool:
-    return op.name in CUSTOM_CALLS and ir.StringAttr(op.attributes["call_target_name"]).value == _BUFFER
+    return not isinstance(owner, ir.Block) and allocates(owner.operation)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 
@@ -18,7 +19,7 @@ from mosaic_grid.cpu.poison import codes_type
 from mosaic_grid.dataflow.control import functions_of
 from mosaic_grid.ir_types import Value
 
-type Records = dict[str, Value]
+Records: TypeAlias = dict[str, Value]
 
 _CALLEE = "mosaic.callee"
 """An attribute of a launch that is about to become a call: of which function."""

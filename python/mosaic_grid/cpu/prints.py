@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TARGET = "xla_ffi_python_cpu_callback"
 _SAID = "how many texts have been printed"
 _PLACE = re.compile(r"\$([sfu])(\d+)")
+_OF_NO_KIND = re.compile(r"\$(\d+)")
 
 
 class Prints:
@@ -40,7 +41,7 @@ class Prints:
 
     def add(self, low: Lowering, op: ir.Operation) -> None:
         """The call for a `tpu.log` or `tpu.log_buffer`, at the place where the function is being built."""
-        text = ir.StringAttr(op.attributes["tag"]).value
+        text = text_of(op)
         in_memory = [isinstance(each.type, ir.MemRefType) for each in op.operands]
         values = [
             _plain(low.memory.read(low.view(each)) if is_memory else low.value(each))
@@ -56,6 +57,13 @@ class Prints:
         root = next(root for root in low.memory.state if root.kind is Kind.STATE and root.name == _SAID)
         low.memory.state[root] = _call([low.memory.state[root], *values], len(self.callbacks))
         self.callbacks.append(show)
+
+
+def text_of(op: ir.Operation) -> str:
+    """The text of a `tpu.log` or `tpu.log_buffer`, as `filled` takes it: JAX 0.10 has only numbers in its places."""
+    text: str = ir.StringAttr(op.attributes["tag"]).value
+    has_places = "formatted" in op.attributes and ir.BoolAttr(op.attributes["formatted"]).value
+    return _OF_NO_KIND.sub(r"$s\1", text) if has_places else text
 
 
 def _plain(value: Value) -> Value:

@@ -11,10 +11,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from mosaic_grid.cpu.build import Index, Shape, min_index, multiply_index
 from mosaic_grid.cpu.indices import alignment, divide, remainder, subtract, total
 from mosaic_grid.cpu.steps import Reshape, Slice, Step
+
+_Item = TypeVar("_Item")
 
 
 def slice_of_reshape(before: Shape, after: Shape, box: Slice, *, covering: bool) -> list[Step] | None:
@@ -125,5 +128,5 @@ def _whole(shape: Shape) -> Slice:
     return Slice((0,) * len(shape), tuple(shape))
 
 
-def _joined[T](parts: Iterator[tuple[T, ...]]) -> tuple[T, ...]:
+def _joined(parts: Iterator[tuple[_Item, ...]]) -> tuple[_Item, ...]:
     return tuple(item for part in parts for item in part)

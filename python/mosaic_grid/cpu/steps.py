@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 
@@ -54,4 +55,4 @@ class Numbers:
     shape: tuple[int, ...]
 
 
-type Step = Slice | Reshape | Bitcast | Numbers
+Step: TypeAlias = Slice | Reshape | Bitcast | Numbers

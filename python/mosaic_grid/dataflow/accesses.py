@@ -52,12 +52,13 @@ class Touch:
 @dataclasses.dataclass(frozen=True)
 class Accesses:
     """All accesses of any step, in order. `inside` are views that others were made of: a box of the first root has to
-    be in bounds where the second, the same memory in another shape, is touched. `unknown` can't be followed. `origins`
-    are where unknowns of the step, by name, come from.
+    be in bounds where the second, the same memory in another shape, is touched. `shapes` are the operations that gave
+    that shape. `unknown` can't be followed. `origins` are where unknowns of the step, by name, come from.
     """
 
     touches: tuple[Touch, ...]
     inside: dict[Root, tuple[Root, Box]]
+    shapes: Mapping[Root, ir.Operation]
     unknown: tuple[ir.Operation, ...]
     origins: Mapping[str, sym.Origin]
 
@@ -67,7 +68,7 @@ def accesses_of(kernel: Kernel) -> Accesses:
     if accesses_of not in kernel.memo:
         step = walk_step(kernel, State(), {}, _Recorder)
         unknown = tuple(dict.fromkeys(step.found.unknown))
-        kernel.memo[accesses_of] = Accesses(tuple(step.touches), step.inside, unknown, step.origins)
+        kernel.memo[accesses_of] = Accesses(tuple(step.touches), step.inside, step.shapes, unknown, step.origins)
     return cast("Accesses", kernel.memo[accesses_of])
 
 
@@ -81,12 +82,13 @@ class _Recorder(Walk):
 
     touches: list[Touch]
     inside: dict[Root, tuple[Root, Box]]
+    shapes: dict[Root, ir.Operation]
     origins: dict[str, sym.Origin]
 
     def walk(self, block: ir.Block) -> ir.Operation | None:
         """Runs a block; the first one is the body."""
         if not hasattr(self, "touches"):
-            self.touches, self.inside, self.origins = [], {}, {}
+            self.touches, self.inside, self.shapes, self.origins = [], {}, {}, {}
             self._sources: dict[ir.Operation, tuple[Value, ...]] = {}
             self._tables = {k for k, argument in enumerate(block.arguments) if is_table(argument)}
         return super().walk(block)
@@ -99,6 +101,7 @@ class _Recorder(Walk):
             self._numbers += 1
             root = Root(view.root.argument, tuple(known), self._numbers)
             self.inside[root] = (view.root, view.box)
+            self.shapes[root] = defining(value)[0]
             view = whole(root)
         super().show(value, view)
 

@@ -27,16 +27,12 @@ _BOUNDS = (*range(2, 17), 32, 64, 128, 256, 1024, 4096, 65536, 1 << 20)
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """What each step shows or touches: in each dimension elements from `index * stride + offset` on, `size` of them.
-
-    Steps where one of the truth values `guards` is 0 touch nothing.
-    """
+    """What each step shows: in each dimension elements from `index * stride + offset` on, `size` of them."""
 
     indices: tuple[sym.Expr, ...]
     strides: tuple[int, ...]
     sizes: tuple[int, ...]
     offsets: tuple[int, ...]
-    guards: tuple[sym.Expr, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,9 +53,10 @@ class Collision:
 
 @dataclasses.dataclass(frozen=True)
 class Undecided:
-    """Neither is known, and why, as the end of a sentence."""
+    """Neither is known: the reason is the end of a sentence, `why` says of which steps where somebody knows."""
 
     reason: str
+    why: str = ""
 
 
 Answer = Apart | Collision | Undecided
@@ -112,9 +109,9 @@ def _tells_apart(blocks: Blocks, axis: int) -> bool:
 def _collide(functions: Functions, one: Blocks, other: Blocks, axes: Sequence[int], same: Sequence[int]) -> Answer:
     if len(one.indices) != len(other.indices):
         return Undecided("has two shapes")
-    dropped = next((g for g in (*one.guards, *other.guards) if not functions.is_affine(g)), None)
-    settled = dropped is None
-    touching = isl.Map.from_domain_and_range(_steps(functions, one), _steps(functions, other))
+    dropped: sym.Expr | None = None
+    settled = True
+    touching = isl.Map.from_domain_and_range(functions.steps, functions.steps)
     for axis, (a, b) in enumerate(zip(one.indices, other.indices, strict=True)):
         opaque = next((expr for expr in (a, b) if not functions.is_affine(expr)), None)
         if opaque is None:
@@ -134,14 +131,6 @@ def _collide(functions: Functions, one: Blocks, other: Blocks, axes: Sequence[in
             return Undecided(f"depends on {dropped}{', which is read at run time' if _reads(dropped) else ''}")
         return _witness(functions, pairs, one)
     return Apart(" and ".join(f"no {event}" for event in sorted(functions.unless)))
-
-
-def _steps(functions: Functions, blocks: Blocks) -> isl.Set:
-    """The steps at which the guards that are understood hold."""
-    steps = functions.steps
-    for guard in filter(functions.is_affine, blocks.guards):
-        steps = steps.intersect(functions.of(guard).non_zero_set())
-    return steps
 
 
 def _touching(functions: Functions, axis: int, a: sym.Expr, b: sym.Expr, one: Blocks, other: Blocks) -> isl.Map:

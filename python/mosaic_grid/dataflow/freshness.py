@@ -10,8 +10,10 @@ has written. Every read must find its memory written.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import cast
+import itertools
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar, cast
 
 from jaxlib.mlir import ir
 
@@ -20,10 +22,15 @@ from mosaic_grid.dataflow.listing import Listing
 from mosaic_grid.dataflow.memory import Box, Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars, grid_index, is_stable
 from mosaic_grid.dataflow.step import Findings
-from mosaic_grid.dataflow.step_state import State, Written
+from mosaic_grid.dataflow.step_state import State, Transfer, Written
 from mosaic_grid.dataflow.walk import Walk
 from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel
+
+_Walk = TypeVar("_Walk", bound=Walk)
+
+_MOST_STEPS = 64
+"""A run of more steps isn't followed step by step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +70,10 @@ def _followed(kernel: Kernel, last_split: int, alone: Findings) -> Steps:
     known = kernel.memo.get((follow, used))
     if known is None:
         first = _first(kernel, used)
-        known = kernel.memo[follow, used] = Steps(first.found, walk_step(kernel, _kept(first.state), {}, Walk).found)
+        known = Steps(first.found, walk_step(kernel, _kept(first.state), {}, Walk).found)
+        if not _is_self_contained(known) and is_run_self_contained(kernel, inner, _written(known)):
+            known = Steps(*(dataclasses.replace(found, uncovered=[], unmatched=[]) for found in known.walks))
+        kernel.memo[follow, used] = known
     return cast("Steps", known)
 
 
@@ -94,8 +104,13 @@ def _is_self_contained(steps: Steps) -> bool:
     """Whether no step relies on another but those that were said to be before it."""
     if any(found.unmatched or found.unknown for found in steps.walks):
         return False
-    written = {access.root for found in steps.walks for access in found.writes}
+    written = _written(steps)
     return not any(access.root in written for found in steps.walks for access, _ in found.uncovered)
+
+
+def _written(steps: Steps) -> set[Root]:
+    """The memory that some step may write."""
+    return {access.root for found in steps.walks for access in found.writes}
 
 
 def any_step(kernel: Kernel) -> Findings:
@@ -119,6 +134,47 @@ class _SomethingError(Exception):
     """A step does something."""
 
 
+class _InRun(Walk):
+    """A walk over a step at whose end copies may be under way."""
+
+    def finish(self) -> None:
+        """Leaves them to the next step."""
+
+
+def is_run_self_contained(kernel: Kernel, inner: Sequence[int], written: Collection[Root]) -> bool:
+    """Whether the steps that have the same indices but in `inner` are proved to rely on no others, one after the other.
+
+    So it is where each waits for copies that the one before has started, and the last one starts none. `written` is the
+    memory that may hold something of another run. False where there are too many steps to follow, or nobody knows how
+    many.
+    """
+    bounds = [kernel.grid[axis].bound or 0 for axis in inner]
+    if not 1 < math.prod(bounds) <= _MOST_STEPS:
+        return False
+    state = State()
+    for indices in itertools.product(*map(range, bounds)):
+        step = walk_step(kernel, state, dict(zip(inner, indices, strict=True)), _InRun)
+        found = step.found
+        if found.unmatched or found.unknown or any(access.root in written for access, _ in found.uncovered):
+            return False
+        state = _kept(step.state)
+        if not all(map(_lasts, step.state.transfers)):
+            return False
+        state.transfers = tuple(dataclasses.replace(each, number=-n - 1) for n, each in enumerate(step.state.transfers))
+    return not state.transfers
+
+
+def _lasts(transfer: Transfer) -> bool:
+    """Whether what is known of a copy under way means the same to the next step."""
+    views = [view for view in (transfer.target,) if view is not None]
+    roots = [transfer.semaphore, *(view.root for view in views)]
+    boxes = [transfer.part, *(view.box for view in views)]
+    spans = [span for box in boxes if box is not None for span in box]
+    exprs = [*(end for span in spans for end in (span.start, span.size)), *transfer.guards]
+    exprs += [each for each in transfer.amount if isinstance(each, sym.Expr)]
+    return all(root.argument is not None for root in roots) and all(map(is_stable, exprs))
+
+
 class _UntilSomething(Walk):
     """A walk that ends at the first write."""
 
@@ -127,10 +183,10 @@ class _UntilSomething(Walk):
         raise _SomethingError
 
 
-def walk_step[W: Walk](kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[W]) -> W:
+def walk_step(kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[_Walk]) -> _Walk:
     """The walk of this kind over a step with these indices in some dimensions, from what is written before."""
     listing: Listing = kernel.memo.setdefault(Listing, Listing())
-    scalars = Scalars((dimension.bound for dimension in kernel.grid), listing.constants)
+    scalars = Scalars((dimension.bound for dimension in kernel.grid), listing)
     arguments = list(kernel.arguments)
     views: dict[Value, View] = {}
     for number, argument in enumerate(arguments):

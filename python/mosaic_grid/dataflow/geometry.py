@@ -33,10 +33,12 @@ class Geometry:
     """`grid` with what is known of its bounds; a window is None where the pipeline moves no blocks of it.
 
     `grid.opaque` are the unknowns that aren't inputs of the program, or whose values may not reach the launch.
+    `readable` are the inputs that may reach it, those among them of which no contract speaks.
     """
 
     grid: Grid
     windows: tuple[Window | None, ...]
+    readable: frozenset[str] = frozenset()
 
     @property
     def whatever_the_inputs(self) -> Grid:
@@ -90,7 +92,8 @@ def geometry_of(kernel: Kernel, launch: Launch, scalars: OuterScalars) -> Geomet
     inputs = frozenset(known.name for known in scalars.inputs.values())
     reached = inputs if scalars.runs_always(launch.op) else frozenset[str]()
     opaque = _names(grid, windows) - reached
-    return Geometry(dataclasses.replace(grid, opaque=opaque, arrays=scalars.promises.arrays & reached), windows)
+    grid = dataclasses.replace(grid, opaque=opaque, arrays=scalars.promises.arrays & reached)
+    return Geometry(grid, windows, reached)
 
 
 def _bounds(kernel: Kernel, launch: Launch, scalars: OuterScalars) -> Iterator[sym.Expr]:
@@ -195,7 +198,8 @@ def _leaves(exprs: Iterable[sym.Expr]) -> set[str]:
     waiting = list(exprs)
     while waiting:
         part = waiting.pop()
-        if isinstance(part, sym.Param):
+        # a sum is as much of an input as its array is
+        if isinstance(part, sym.Param) and not isinstance(part, sym.Total):
             found.add(part.name)
         waiting.extend(part.args)
     return found

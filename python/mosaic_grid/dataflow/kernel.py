@@ -15,7 +15,9 @@ from typing import cast
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.control import defining
 from mosaic_grid.dataflow.kernel_ops import rule_of, scalar_type
+from mosaic_grid.dataflow.listing import Listing, in_order
 from mosaic_grid.dataflow.unknowns import origin_of
 from mosaic_grid.ir_types import Value
 from mosaic_grid.location_text import text_of_name
@@ -102,35 +104,62 @@ class _Evaluation:
     def __init__(self, kernel: Kernel, function: ir.Operation, indices: Sequence[sym.Expr]) -> None:
         self._kernel = kernel
         self._function = function
-        self._tables = dict(zip(self._arguments()[len(indices) :], prefetch_names(kernel), strict=False))
+        self._listing: Listing = kernel.memo.setdefault((Listing, "index maps"), Listing())
+        blocks = function.regions[0].blocks
+        self._body = blocks[0] if len(blocks) == 1 else None
+        arguments = list(blocks[0].arguments) if len(blocks) else []
+        self._tables = dict(zip(arguments[len(indices) :], prefetch_names(kernel), strict=False))
         whole = {argument: sym.parameter(name, _ANYTHING) for argument, name in self._tables.items()}
         self._inputs = (*indices, *whole.values())
-        self._known: dict[Value, sym.Expr] = {**dict(zip(self._arguments(), indices, strict=False)), **whole}
+        self._known: dict[Value, sym.Expr] = {**dict(zip(arguments, indices, strict=False)), **whole}
         self._regions = 0
 
     def results(self) -> tuple[sym.Expr, ...]:
         """What the function returns."""
-        blocks = list(self._function.regions[0].blocks)
-        if len(blocks) == 1:
-            return tuple(self._run(blocks[0]))
+        if self._body is not None:
+            return tuple(self._run(self._body))
         results = ir.FunctionType(ir.TypeAttr(self._function.attributes["function_type"]).value).results
         return tuple(self._unknown(self._function, k, kind) for k, kind in enumerate(results))
 
-    def _arguments(self) -> list[Value]:
-        blocks = list(self._function.regions[0].blocks)
-        return list(blocks[0].arguments) if blocks else []
-
     def _run(self, block: ir.Block) -> list[sym.Expr]:
         """Evaluates a block's operations and returns what its terminator passes on."""
-        for view in block.operations:
-            op = view.operation
-            if op.name in ("func.return", "scf.yield"):
-                return self._all(op.operands)
-            self._known.update(zip(op.results, self._evaluate(op), strict=True))
-        return []
+        lines = self._listing.of(block)
+        for event in lines.events:
+            self._known.update(zip(event.results, self._evaluate(event.op), strict=True))
+        return self._all(lines.end.operands) if lines.end is not None else []
 
     def _all(self, values: Iterable[Value]) -> list[sym.Expr]:
-        return [self._known[value] for value in values]
+        return [self._of(value) for value in values]
+
+    def _of(self, value: Value) -> sym.Expr:
+        known = self._known.get(value)
+        if known is None:
+            for goal in in_order(value, self._known, self._operands):
+                self._compute(goal)
+            known = self._known[value]
+        return known
+
+    def _operands(self, value: Value) -> Iterable[Value]:
+        line = self._listing.computations.get(value)
+        if line is not None:
+            return line.operands
+        # what is no integer isn't listed
+        return () if value in self._listing.constants else defining(value)[0].operands
+
+    def _compute(self, value: Value) -> None:
+        """A value whose operands are known."""
+        constant = self._listing.constants.get(value)
+        if constant is not None:
+            self._known[value] = constant
+            return
+        line = self._listing.computations.get(value)
+        op, k = defining(value)
+        if line is not None and line.rule is not None:
+            kind = next(kind for result, kind in line.results if result == value)
+            expr = line.rule(op, kind, self._all(line.operands))
+            self._known[value] = self._bounded(op, k, self._result(op, k) if expr is None else expr)
+        else:
+            self._known.update(zip(op.results, self._evaluate(op), strict=True))
 
     def _evaluate(self, op: ir.Operation) -> list[sym.Expr]:
         if op.name == "scf.if" and len(op.results):
@@ -140,7 +169,7 @@ class _Evaluation:
         return [self._bounded(op, k, self._result(op, k)) for k in range(len(op.results))]
 
     def _if(self, op: ir.Operation) -> list[sym.Expr]:
-        condition = self._known[op.operands[0]]
+        condition = self._of(op.operands[0])
         then, other = (self._run(region.blocks[0]) for region in op.regions)
         joined = [sym.select(condition, *pair) for pair in zip(then, other, strict=True)]
         return [self._bounded(op, k, expr) for k, expr in enumerate(joined)]

@@ -1,11 +1,13 @@
 """The operations of a kernel's body that say something about a step, read off the IR once for all walks over it.
 
-Those that compute vectors from vectors are left out, which are most.
+Those that compute vectors from vectors are left out, which are most. What computes scalars is looked up by its results,
+for a walk evaluates those that it needs.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from jaxlib.mlir import ir
 
@@ -32,17 +34,22 @@ class Computation:
 
 @dataclasses.dataclass(frozen=True)
 class Lines:
-    """What matters of a block but its constants, in order; `end` is the block's terminator."""
+    """What matters of a block: its `events` in order, the values `computed` in it, and its terminator, `end`."""
 
-    lines: tuple[Computation | Event, ...]
+    events: tuple[Event, ...]
+    computed: tuple[Value, ...]
     end: ir.Operation | None
 
 
 class Listing:
-    """The blocks of one body, each read when it is first asked for; `constants` are those of all that have been."""
+    """The blocks of one body, each read when it is first asked for.
+
+    `constants` and `computations` are those of all that have been, by the values that they give.
+    """
 
     def __init__(self) -> None:
         self.constants: dict[Value, sym.Expr] = {}
+        self.computations: dict[Value, Computation] = {}
         self._lines: dict[ir.Block, Lines] = {}
         self._dead: dict[ir.Operation, bool | None] = {}
 
@@ -50,7 +57,7 @@ class Listing:
         """What matters of a block."""
         lines = self._lines.get(block)
         if lines is None:
-            lines = self._lines[block] = _lines_of(block, self.constants)
+            lines = self._lines[block] = self._read(block)
         return lines
 
     def is_dead(self, op: ir.Operation) -> bool | None:
@@ -59,29 +66,48 @@ class Listing:
             self._dead[op] = bool(len(op.results)) and is_dead_whatever(op)
         return self._dead[op]
 
+    def _read(self, block: ir.Block) -> Lines:
+        events: list[Event] = []
+        computed: list[Value] = []
+        op: ir.Operation | None = None
+        for view in block.operations:
+            op = view.operation
+            effect = effect_of(op)
+            if effect is not Effect.PURE:
+                if effect not in (Effect.HINT, Effect.END):
+                    events.append(Event(op, effect))
+                continue
+            results: list[tuple[Value, IntType]] = []
+            for result in op.results:
+                kind = scalar_type(result.type)
+                if kind is not None:
+                    results.append((result, kind))
+            if not results:
+                continue
+            rule = rule_of(op)
+            value = rule(op, results[0][1], []) if rule is not None and op.name == _CONSTANT else None
+            if value is None:
+                computation = Computation(op, rule, tuple(op.operands), tuple(results))
+                self.computations.update((result, computation) for result, _ in results)
+                computed += (result for result, _ in results)
+            else:
+                self.constants[results[0][0]] = value
+        return Lines(tuple(events), tuple(computed), op)
 
-def _lines_of(block: ir.Block, constants: dict[Value, sym.Expr]) -> Lines:
-    """The lines of a block; its constants are added to `constants`."""
-    lines: list[Computation | Event] = []
-    op: ir.Operation | None = None
-    for view in block.operations:
-        op = view.operation
-        effect = effect_of(op)
-        if effect is not Effect.PURE:
-            if effect not in (Effect.HINT, Effect.END):
-                lines.append(Event(op, effect))
+
+def in_order(goal: Value, known: Container[Value], operands: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:
+    """What is to be computed for `goal`, each value after its operands; the caller adds each to what is `known`.
+
+    Depth first with a stack of its own: a chain of thousands of additions is no recursion.
+    """
+    waiting = [goal]
+    while waiting:
+        value = waiting[-1]
+        if value in known:
+            waiting.pop()
             continue
-        results: list[tuple[Value, IntType]] = []
-        for result in op.results:
-            kind = scalar_type(result.type)
-            if kind is not None:
-                results.append((result, kind))
-        if not results:
-            continue
-        rule = rule_of(op)
-        value = rule(op, results[0][1], []) if rule is not None and op.name == _CONSTANT else None
-        if value is None:
-            lines.append(Computation(op, rule, tuple(op.operands), tuple(results)))
+        missing = [operand for operand in operands(value) if operand not in known]
+        if missing:
+            waiting += missing
         else:
-            constants[results[0][0]] = value
-    return Lines(tuple(lines), op)
+            yield value

@@ -1,7 +1,8 @@
 """What Mosaic knows an index of a load or a store to be a multiple of.
 
 The rules were asked of libtpu 0.0.50, an operation at a time: it refuses an index that isn't proved by them. It looks
-at the operations only, not at the values that arguments may have, and not through loops and branches.
+at the operations only, not at the values that arguments may have, and not through loops and branches: a value that a
+loop carries is no multiple of anything. What is folded away before that is None here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mosaic_grid.dataflow.control import defining
 from mosaic_grid.ir_types import Argument, Value
 
 _DEEPEST = 24
+_LOOPS = frozenset({"scf.for", "scf.while"})
 
 
 def is_multiple(value: Value, number: int, depth: int = 0) -> bool | None:
@@ -26,7 +28,11 @@ def is_multiple(value: Value, number: int, depth: int = 0) -> bool | None:
         return known % number == 0
     if isinstance(value, ir.BlockArgument):
         return _argument(value)
-    op, _ = defining(value)
+    op, result = defining(value)
+    if op.name in _LOOPS:
+        return False if _is_stepped(op, result) else None
+    if op.name == "scf.if":
+        return _branches(op, result)
     rule = _RULES.get(op.name)
     return rule(op, number, depth + 1) if rule and depth < _DEEPEST else None
 
@@ -45,15 +51,71 @@ def constant(value: Value) -> int | None:
 
 
 def _argument(value: Argument) -> bool | None:
-    """A grid index of more than one step, or the index of a loop of several iterations that are one apart, is none."""
-    owner = value.owner.owner.operation
+    """A grid index of more than one step, or what changes from iteration to iteration of a loop, is none."""
+    owner, number = value.owner.owner.operation, value.arg_number
     if owner.name == "func.func":
         bounds = list(ir.DenseI64ArrayAttr(owner.attributes["iteration_bounds"]))
-        return False if value.arg_number < len(bounds) and bounds[value.arg_number] != 1 else None
-    if owner.name != "scf.for" or value.arg_number != 0 or constant(owner.operands[2]) != 1:
+        return False if number < len(bounds) and bounds[number] != 1 else None
+    if owner.name not in _LOOPS:
         return None
-    low, high = constant(owner.operands[0]), constant(owner.operands[1])
-    return None if low is not None and high is not None and high - low <= 1 else False
+    if owner.name == "scf.for" and number == 0:
+        return False if constant(owner.operands[2]) == 1 and not _is_folded(owner) else None
+    return False if _is_stepped(owner, number - (owner.name == "scf.for")) else None
+
+
+def _is_folded(loop: ir.Operation) -> bool:
+    """Whether an `scf.for` has one iteration, or none, and the compiler sees it."""
+    low, high, step = (constant(operand) for operand in list(loop.operands)[:3])
+    return low is not None and high is not None and step is not None and len(range(low, high, max(step, 1))) <= 1
+
+
+def _is_stepped(loop: ir.Operation, number: int) -> bool:
+    """Whether a loop adds a constant to a value that it carries, in each of several iterations."""
+    if loop.name == "scf.for" and _is_folded(loop):
+        return False
+    body = loop.regions[-1].blocks[0]
+    if loop.name == "scf.while":
+        # what the body is given is what the test passes on: there, and here, in the same order
+        *_, passes = loop.regions[0].blocks[0].operations
+        test = list(loop.regions[0].blocks[0].arguments)
+        if list(passes.operation.operands)[1:] != test:
+            return False
+    *_, end = body.operations
+    carried, given = body.arguments[number + (loop.name == "scf.for")], end.operation.operands[number]
+    if isinstance(given, ir.BlockArgument) or defining(given)[0].name not in ("arith.addi", "arith.subi"):
+        return False
+    a, b = defining(given)[0].operands
+    return a == carried and constant(b) not in (None, 0)
+
+
+def _branches(op: ir.Operation, result: int) -> bool | None:
+    """What a branch computes is none; values from outside would become a selection, and constants may be folded."""
+    ends = [list(region.blocks[0].operations) for region in op.regions if len(region.blocks)]
+    given = [end[-1].operation.operands[result] for end in ends if end]
+    computed = [value for value in given if not isinstance(value, ir.BlockArgument) and _is_within(value, op)]
+    return False if constant(op.operands[0]) is None and any(constant(value) is None for value in computed) else None
+
+
+def _is_within(value: Value, op: ir.Operation) -> bool:
+    return defining(value)[0].block in [region.blocks[0] for region in op.regions if len(region.blocks)]
+
+
+def _may_be_equal(a: Value, b: Value, depth: int = 0) -> bool:
+    """Whether two values may be one to the compiler: the same operations on the same values."""
+    if a == b or depth >= _DEEPEST:
+        return True
+    if isinstance(a, ir.BlockArgument) or isinstance(b, ir.BlockArgument):
+        return False
+    (one, first), (other, second) = defining(a), defining(b)
+    alike = (one.name, first, len(one.operands), len(one.regions)) == (other.name, second, len(other.operands), 0)
+    if not alike or dict(_attributes(one)) != dict(_attributes(other)):
+        return False
+    pairs = [list(one.operands), list(one.operands)[::-1]]
+    return any(all(_may_be_equal(x, y, depth + 1) for x, y in zip(each, other.operands, strict=True)) for each in pairs)
+
+
+def _attributes(op: ir.Operation) -> list[tuple[str, str]]:
+    return [(name, str(op.attributes[name])) for name in op.attributes]
 
 
 def _all(values: Iterable[Value], number: int, depth: int) -> bool | None:
@@ -84,7 +146,7 @@ def _product(op: ir.Operation, number: int, depth: int) -> bool | None:
 
 
 def _sum(op: ir.Operation, number: int, depth: int) -> bool | None:
-    total, terms, subtracts = 0, list[Value](), False
+    total, terms = 0, list[tuple[Value, int]]()
     waiting = [(value, 1) for value in op.operands]
     if op.name == "arith.subi":
         waiting[1] = (waiting[1][0], -1)
@@ -98,15 +160,16 @@ def _sum(op: ir.Operation, number: int, depth: int) -> bool | None:
             minus = -1 if inner.name == "arith.subi" else 1
             waiting += [(inner.operands[0], sign), (inner.operands[1], minus * sign)]
         else:
-            terms.append(value)
-            subtracts |= sign < 0
+            terms.append((value, sign))
         if len(terms) > _DEEPEST:
             return None
-    answers = [is_multiple(value, number, depth) for value in terms]
+    answers = [is_multiple(value, number, depth) for value, _ in terms]
     if all(answers):
         return total % number == 0 if terms else None
-    # what is subtracted may be a term again, and go
-    return None if None in answers or (subtracts and len(terms) > 1) else False
+    added, subtracted = ([value for value, sign in terms if sign == kind] for kind in (1, -1))
+    # what is subtracted from itself is gone
+    gone = any(_may_be_equal(a, b) for a in added for b in subtracted)
+    return None if None in answers or gone else False
 
 
 def _quotient(op: ir.Operation, number: int, depth: int) -> bool | None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow import elementwise, structural
 from mosaic_grid.dataflow.control import Function, defining, functions_of, passed_on, runs_always
+from mosaic_grid.dataflow.prefix_sums import prefix_sums
 from mosaic_grid.dataflow.promises import arguments_of, named_inputs, promises_of
 from mosaic_grid.dataflow.reductions import reduce
 from mosaic_grid.dataflow.tensors import (
@@ -56,32 +58,33 @@ class _Frame:
         return self.function is function or (self.parent is not None and self.parent.enters(function))
 
 
-type _Key = tuple[Value, _Frame | None]
+_Key: TypeAlias = tuple[Value, _Frame | None]
 # what has to be evaluated first, and what to make of it: the value or another plan
-type _Combine = Callable[[Sequence[Tensor]], Tensor | _Plan | None]
-type _Plan = tuple[list[_Key], _Combine]
+_Combine: TypeAlias = Callable[[Sequence[Tensor]], "Tensor | _Plan | None"]
+_Plan: TypeAlias = tuple[list[_Key], _Combine]
 # a result of a function and the arguments it was called with
-type _Call = tuple[Value, tuple[Tensor, ...]]
+_Call: TypeAlias = tuple[Value, tuple[Tensor, ...]]
 
 
 class OuterScalars:
     """What is known of the scalars of one unpacked program, for as long as the program isn't changed.
 
-    `inputs` are the integer arguments of its public functions, by name; `contracts` are promises about them. Raises
-    `UserError` for contracts that no inputs keep, or that aren't about them.
+    `functions` are its own, by symbol, `inputs` the integer arguments of the public ones, by name, and `contracts` are
+    promises about these. Raises `UserError` for contracts that no inputs keep, or that aren't about them.
     """
 
     def __init__(self, program: ir.Operation, contracts: Sequence[str] = ()) -> None:
-        self._functions = functions_of(program)
-        self._by_body = {function.op: function for function in self._functions.values()}
+        self.functions = functions_of(program)
+        self._by_body = {function.op: function for function in self.functions.values()}
         self._unknowns = Unknowns()
         self._known: dict[_Key, Tensor | None] = {}
         self._kinds: dict[ir.Type, IntType | None] = {}
         self._frames: dict[tuple[ir.Operation, _Frame | None], _Frame] = {}
         self._results: dict[_Call, Tensor] = {}
-        self._budget = _BUDGET + _BUDGET_OF_A_CALL * sum(len(f.calls) for f in self._functions.values())
-        arguments = arguments_of(self._functions.values(), self._unknowns)
+        self._budget = _BUDGET + _BUDGET_OF_A_CALL * sum(len(f.calls) for f in self.functions.values())
+        arguments = arguments_of(self.functions.values(), self._unknowns)
         self.inputs = named_inputs(arguments)
+        self._named = frozenset(known.name for known in self.inputs.values())
         self.promises = promises_of(contracts, self.inputs)
         self._known.update(((a.value, None), self.promises.narrowed(a.tensor)) for a in arguments)
 
@@ -178,7 +181,11 @@ class OuterScalars:
                 results = [region.blocks[0].operations[-1].operation.operands[k] for region in op.regions]
                 return [(v, frame) for v in (op.operands[0], *results)], lambda ts: self._branch(value, ts)
             case "stablehlo.reduce":
-                return self._operands(op, frame), lambda ts: reduce(op, ts, self._unknowns)
+                return self._operands(op, frame), lambda ts: reduce(op, ts, self._unknowns, self._named, self.range_of)
+            case "stablehlo.reduce_window":
+                return self._operands(op, frame), lambda ts: prefix_sums(
+                    op, ts, self._unknowns, self._named, self.range_of
+                )
             case "stablehlo.sort":
                 return [(op.operands[k], frame)], lambda ts: self._picked(value, ts)
             case "stablehlo.get_dimension_size":
@@ -204,7 +211,7 @@ class OuterScalars:
         return [(call.operands[value.arg_number], None) for call in function.calls], lambda ts: self._joined(value, ts)
 
     def _call(self, op: ir.Operation, k: int, frame: _Frame | None) -> _Plan:
-        function = self._functions.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+        function = self.functions.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
         results = function.results if function else None
         if function is None or results is None or (frame is not None and frame.enters(function)):
             return [], _nothing
@@ -271,6 +278,8 @@ class OuterScalars:
         op, _ = defining(value)
         rule = structural.RULES.get(op.name)
         result = rule(op, tensors) if rule else None
+        if isinstance(result, Uniform):
+            result = Uniform(self._unknowns.elements.get(result.expr, result.expr))
         if result is None and op.name in structural.PICKS:
             return self._picked(value, [tensors[i] for i in structural.PICKS[op.name] or range(len(tensors))])
         return result

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -14,11 +15,11 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.control import Function, functions_of, is_private
-from mosaic_grid.dataflow.tensors import Each, Tensor, Uniform, extent
+from mosaic_grid.dataflow.tensors import FEW, Each, Tensor, Uniform, extent, spread
 from mosaic_grid.dataflow.unknowns import Unknowns
 from mosaic_grid.errors import UserError
 from mosaic_grid.ir_types import Value
-from mosaic_grid.symbolic.contract_syntax import ContractError
+from mosaic_grid.symbolic.contract_syntax import ANY_SIZE, ContractError
 from mosaic_grid.symbolic.contracts import Contract, ContradictionError, contracts_of
 
 _LISTED = 8
@@ -36,6 +37,11 @@ class Input:
     def rank(self) -> int:
         """0 for a scalar."""
         return len(self.shape)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape, with as many elements as there can be where it is dynamic."""
+        return tuple(size if size >= 0 else ANY_SIZE for size in self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,23 +114,26 @@ def promises_of(texts: Sequence[str], inputs: Mapping[str, Input]) -> Promises:
     if not texts:
         return Promises()
     ranges = {name: known.values for name, known in inputs.items()}
+    shapes = {name: known.sizes for name, known in inputs.items() if known.rank}
     try:
-        contracts = contracts_of(texts, ranges, partial(_by_name, inputs))
+        contracts = contracts_of(texts, ranges, partial(_by_name, inputs), shapes)
     except ContractError as error:
         raise unreadable(error) from None
     except ContradictionError as error:
         raise UserError(str(error), notes=_ranges_of(error.conflict)) from None
     from mosaic_grid.symbolic.proofs import narrowed  # isl is loaded only where there is a contract
 
-    leaves = [leaf for contract in contracts for leaf in sym.leaves_of(contract.condition)]
+    leaves = [leaf for contract in contracts for leaf in sym.inputs_of(contract.condition)]
     arrays = frozenset(leaf.name for leaf in leaves if isinstance(leaf, sym.Load))
     return Promises(contracts, narrowed(contracts), arrays)
 
 
 def _by_name(inputs: Mapping[str, Input], text: str, condition: sym.Expr) -> sym.Expr:
     """The condition of a contract about the inputs by their own names."""
-    for leaf in sym.leaves_of(condition):
+    for leaf in sym.inputs_of(condition):
         _check(text, leaf, inputs)
+    for whole in sym.totals_of(condition):
+        _check_sum(text, whole, inputs)
 
     def named(part: sym.Expr) -> sym.Expr | None:
         match part:
@@ -134,7 +143,27 @@ def _by_name(inputs: Mapping[str, Input], text: str, condition: sym.Expr) -> sym
                 return sym.load(inputs[name].name, index, values)
         return None
 
-    return sym.substitute(condition, named)
+    def summed(part: sym.Expr) -> sym.Expr | None:
+        if not isinstance(part, sym.Total):
+            return named(part)
+        body = sym.substitute(part.body, named)
+        # few are written out, as the program's own sums are
+        few = spread(Each(body), part.shape) if math.prod(part.shape) <= FEW else None
+        return sym.total(body, part.shape) if few is None else sym.add(*few)
+
+    return sym.substitute(condition, summed)
+
+
+def _check_sum(text: str, whole: sym.Total, inputs: Mapping[str, Input]) -> None:
+    """Raises `UserError` where nobody knows how many elements are added up."""
+    for leaf in sym.leaves_of(whole.body):
+        if not isinstance(leaf, sym.Load) or leaf.index:
+            continue
+        if inputs[leaf.name].sizes != whole.shape:
+            message = f"contract '{text}': {leaf.name} differs in shape from an array that it is summed up with"
+            raise UserError(message)
+        if min(inputs[leaf.name].shape) < 0:
+            raise UserError(f"contract '{text}': how many elements {leaf.name} has isn't known")
 
 
 def _check(text: str, leaf: sym.Param | sym.Load, inputs: Mapping[str, Input]) -> None:
@@ -144,7 +173,7 @@ def _check(text: str, leaf: sym.Param | sym.Load, inputs: Mapping[str, Input]) -
         near = difflib.get_close_matches(leaf.name, inputs, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UserError(
-            f"contract '{text}': the program has no integer argument '{leaf.name}'{hint}", notes=_told(inputs)
+            f"contract '{text}': the program has no integer argument '{leaf.name}'{hint}", notes=[told_of(inputs)]
         )
     index = leaf.index if isinstance(leaf, sym.Load) else ()
     if isinstance(leaf, sym.Param) and known.rank:
@@ -160,13 +189,13 @@ def _check(text: str, leaf: sym.Param | sym.Load, inputs: Mapping[str, Input]) -
             raise UserError(f"contract '{text}': {leaf} isn't in {leaf.name}, whose shape is {list(known.shape)}")
 
 
-def _told(inputs: Mapping[str, Input]) -> list[str]:
+def told_of(inputs: Mapping[str, Input]) -> str:
     """The inputs there are, each by the name it has in the user's function."""
     names = [f"{name}[*]" if known.rank else name for name, known in inputs.items() if name == known.name]
     if not names:
-        return ["it has none"]
+        return "it has none"
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return [f"it has {', '.join(names[:_LISTED])}{more}"]
+    return f"it has {', '.join(names[:_LISTED])}{more}"
 
 
 def _ranges_of(conflict: Iterable[Contract]) -> list[str]:

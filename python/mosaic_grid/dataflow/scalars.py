@@ -1,7 +1,7 @@
 """The integer scalars of a kernel's body at one step, as expressions; what isn't known is a fresh unknown.
 
-The walk over the body evaluates an operation each time it runs it, so an unknown is the value of one execution: the
-same operation in two iterations of an unrolled loop gives two unknowns.
+A scalar is evaluated when it is asked for. A walk that runs a block again forgets what it computed before, so an
+unknown is the value of one execution: the same operation in two iterations of an unrolled loop gives two unknowns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.kernel_ops import scalar_type
-from mosaic_grid.dataflow.listing import Computation
+from mosaic_grid.dataflow.listing import Computation, Listing, in_order
 from mosaic_grid.ir_types import Value
 
 GRID_INDEX = "d"
@@ -25,21 +25,32 @@ _ANYTHING = sym.type_range(64, True)
 class Scalars:
     """Values of a body's scalars while it is walked; `bounds` are the grid's, `None` for a dynamic one.
 
-    `constants` are values that every walk has; they are only looked at, and may grow meanwhile.
+    `listing` has the body's constants and computations, as far as it has been read.
     """
 
-    def __init__(self, bounds: Iterable[int | None], constants: Mapping[Value, sym.Expr]) -> None:
+    def __init__(self, bounds: Iterable[int | None], listing: Listing) -> None:
         self._known: dict[Value, sym.Expr] = {}
-        self._constants = constants
+        self._constants = listing.constants
+        self._computations = listing.computations
         self._bounds = tuple(bounds)
         self._fresh = 0
 
     def of(self, value: Value) -> sym.Expr:
-        """The value of a scalar that was computed; a fresh unknown for anything else."""
-        known = self._known.get(value) or self._constants.get(value)
-        if known is None:
-            known = self._known[value] = self.unknown(value.type)
-        return known
+        """The value of a scalar that is computed from others or was given; a fresh unknown for anything else."""
+        return self._known.get(value) or self._constants.get(value) or self._computed(value)
+
+    def _computed(self, value: Value) -> sym.Expr:
+        for goal in in_order(value, self._known, self._operands):
+            computation = self._computations.get(goal)
+            if computation is None:
+                self._known[goal] = self._constants.get(goal) or self.unknown(goal.type)
+            else:
+                self._evaluate(computation)
+        return self._known[value]
+
+    def _operands(self, value: Value) -> tuple[Value, ...]:
+        computation = self._computations.get(value)
+        return computation.operands if computation else ()
 
     def set(self, values: Mapping[Value, sym.Expr]) -> None:
         """Gives scalars their values."""
@@ -61,8 +72,8 @@ class Scalars:
         integer = scalar_type(kind)
         return sym.parameter(f"?{self._fresh}", values or (integer.range if integer else _ANYTHING))
 
-    def evaluate(self, computation: Computation) -> None:
-        """Computes the scalar results of an operation without regions."""
+    def _evaluate(self, computation: Computation) -> None:
+        """Computes the scalar results of an operation without regions, whose operands are known."""
         op, rule = computation.op, computation.rule
         for result, kind in computation.results:
             expr = rule(op, kind, [self.of(operand) for operand in computation.operands]) if rule else self._special(op)

@@ -16,9 +16,13 @@ _LONGEST = 60
 
 
 class Unknowns:
-    """Makes unknowns; no two of them have the same name."""
+    """Makes unknowns; no two of them have the same name.
+
+    `elements` are those elements of unknown arrays, as loads from them, of which more is known.
+    """
 
     def __init__(self) -> None:
+        self.elements: dict[sym.Expr, sym.Expr] = {}
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
 

@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.effects import Effect, is_memory
 from mosaic_grid.dataflow.events import Event
-from mosaic_grid.dataflow.listing import Computation, Listing
+from mosaic_grid.dataflow.listing import Listing
 from mosaic_grid.dataflow.memory import View
 from mosaic_grid.dataflow.memory_ops import MEMORY_OPS, unknown
 from mosaic_grid.dataflow.scalars import Scalars
@@ -34,19 +34,22 @@ class Walk(Step):
     def __init__(self, scalars: Scalars, state: State, views: dict[Value, View], listing: Listing) -> None:
         super().__init__(scalars, state, views, listing)
         self._walked = 0
+        self._ran: set[ir.Block] = set()
 
     def walk(self, block: ir.Block) -> ir.Operation | None:
         """Runs the operations of a block in order and returns its terminator."""
         lines = self.listing.of(block)
+        if block in self._ran:
+            self.scalars.forget(lines.computed)
+        self._ran.add(block)
+        self._walked += len(lines.computed)
         with self.block():
-            for line in lines.lines:
+            for event in lines.events:
                 self._walked += 1
-                if isinstance(line, Computation):
-                    self.scalars.evaluate(line)
-                elif line.effect is Effect.CONTROL:
-                    self._control(line)
+                if event.effect is Effect.CONTROL:
+                    self._control(event)
                 else:
-                    MEMORY_OPS.get(line.effect, unknown)(self, line)
+                    MEMORY_OPS.get(event.effect, unknown)(self, event)
         return lines.end
 
     def _control(self, event: Event) -> None:

@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 
 from mosaic_grid.dataflow.outer import OuterScalars
 from mosaic_grid.grid import Dimension, Semantics
+from mosaic_grid.infer.examples import with_example
 from mosaic_grid.infer.order import printing
 from mosaic_grid.infer.tables import with_first_entries
 from mosaic_grid.legality import examine
+from mosaic_grid.legality.handover import CARRIED
 from mosaic_grid.legality.launches import most_steps
 from mosaic_grid.objections import Judgement
 from mosaic_grid.program import Kernel, Launch
@@ -71,7 +73,11 @@ def make_plan(kernel: Kernel, launches: Sequence[Launch], scalars: OuterScalars)
 
 def _judge(kernel: Kernel, axis: int, launches: Sequence[Launch], most: Mapping[int, int]) -> Judgement:
     judgement = examine(kernel, (axis,), launches, most)
-    return dataclasses.replace(judgement, objections=(*judgement.objections, *printing(kernel)))
+    carried = (
+        with_example(kernel, axis, each) if each.name == CARRIED and not each.certain else each
+        for each in judgement.objections
+    )
+    return dataclasses.replace(judgement, objections=(*carried, *printing(kernel)))
 
 
 def _open_axes(grid: Sequence[Dimension]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 
@@ -16,7 +17,7 @@ from mosaic_grid.legality.sharing import listed
 from mosaic_grid.objections import Objection
 from mosaic_grid.program import Launch
 
-type Reason = tuple[str, ir.Location]
+Reason: TypeAlias = tuple[str, ir.Location]
 
 _NAMES_TOLD = 3
 
@@ -42,7 +43,9 @@ def remarks(plan: Plan, launches: Sequence[Launch]) -> Iterator[Diagnostic]:
         axes = axes_text([refusal.axis for refusal in refused])
         stays = "stay" if len(refused) > 1 else "stays"
         message = f"{axes} of '{kernel.name}' {stays} arbitrary: {first}"
-        notes = tuple(note(f"and {reason}", place_of(at)) for reason, at in others)
+        ways = dict.fromkeys(text for refusal in refused for text in refusal.judgement.advice)
+        told = [note(f"and {reason}", place_of(at)) for reason, at in others]
+        notes = (*told, *(note(text) for text in ways))
         yield _remark(plan, message, place_of(location), "not-parallel", notes, axes)
 
 
@@ -51,7 +54,8 @@ def reasons(grid: Sequence[Dimension], refusal: Refusal) -> Iterator[Reason]:
     for objection in refusal.judgement.objections:
         yield objection.reason + _shown(grid, refusal.axis, objection), objection.location
     for unproved in refusal.judgement.assumptions:
-        yield f"it isn't proved {unproved.claim}; take {_neighbours(grid, refusal.axis)}", unproved.location
+        why = f": {unproved.why}" if unproved.why else ""
+        yield f"it isn't proved {unproved.claim}{why}", unproved.location
 
 
 def nothing_done(plans: Sequence[Plan], place: Place | None) -> Diagnostic:
@@ -74,12 +78,14 @@ def _shown(grid: Sequence[Dimension], axis: int, objection: Objection) -> str:
     """The two steps, where the reason doesn't have them."""
     if objection.steps is not None:
         return ""
+    if not objection.certain:
+        return ""
     if objection.name == CARRIED:
         # the last step at index 0, and the first at index 1
         before = [0] * axis
         last = [f"n{k} - 1" if d.bound is None else d.bound - 1 for k, d in enumerate(grid) if k > axis]
         left, found = listed([*before, 0, *last]), listed([*before, 1, *([0] * len(last))])
-        return f": step {found} {'finds' if objection.certain else 'may find'} what step {left} left"
+        return f": step {found} finds what step {left} left"
     return f"; take {_neighbours(grid, axis)}" if objection.name == RACE else ""
 
 

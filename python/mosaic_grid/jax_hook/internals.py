@@ -9,8 +9,8 @@ from typing import Any
 
 import jax.version
 
-SUPPORTED = ("0.12",)
-"""The releases of JAX whose insides this package knows."""
+SUPPORTED = ("0.12", "0.10.2")
+"""The releases of JAX whose insides this package knows; 0.10.2 is the last one for Python 3.11."""
 
 
 class MovedError(RuntimeError):
@@ -23,9 +23,10 @@ class MovedError(RuntimeError):
         )
 
 
-def is_supported() -> bool:
-    """Whether the installed JAX is one of those that are known."""
-    return ".".join(jax.version.__version__.split(".")[:2]) in SUPPORTED
+def known_release(version: str = jax.version.__version__) -> str | None:
+    """Which one of those that are known a version of JAX is, the installed one if none is given."""
+    parts = version.split(".")
+    return next((known for known in SUPPORTED if parts[: known.count(".") + 1] == known.split(".")), None)
 
 
 def internal(module: ModuleType, name: str, parameters: Sequence[str] | None = None) -> Any:

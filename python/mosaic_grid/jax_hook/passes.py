@@ -9,13 +9,15 @@ from pathlib import Path
 
 from jaxlib.mlir import ir
 
-from mosaic_grid.batching.loop import NAME as NOT_BATCHED
-from mosaic_grid.batching.loop import loop_around
+from mosaic_grid.batching.body import NAME as NOT_BATCHED
+from mosaic_grid.dataflow.control import functions_of
+from mosaic_grid.dataflow.loop_bodies import loop_around, with_bodies
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.errors import UserError
 from mosaic_grid.grid import Dimension, Semantics
 from mosaic_grid.jax_hook import options
-from mosaic_grid.jax_hook.promises import contracts_about
+from mosaic_grid.jax_hook.promises import contracts_about, unused_contracts
+from mosaic_grid.jax_hook.ways import ways
 from mosaic_grid.packed import is_packed
 from mosaic_grid.passbase import Pass
 from mosaic_grid.passes import PASSES
@@ -37,8 +39,8 @@ _LOOPS = "vmap-became-loop"
 """What `batch-grid` remedies. A loop that it leaves for batches that are too large isn't told."""
 
 _REMEMBERED = 256
-_said: dict[tuple[bytes, Target | None, tuple[str, ...]], tuple[Diagnostic, ...]] = {}
-"""What was said of programs, by a digest that their locations go into, too."""
+_said: dict[tuple[bytes, Target | None, tuple[str, ...], str], tuple[Diagnostic, ...]] = {}
+"""What was said of programs, by a digest that their locations go into, too, and what notes advise by."""
 
 _REPRODUCERS = Path(tempfile.gettempdir())
 
@@ -57,12 +59,18 @@ def run_passes(program: ir.Operation, mode: str, target: Target | None) -> Outco
     `check` and `on` report errors as they report all else. In a pipeline that the user has written, one that a pass
     reports is raised as a `UserError`. Whatever fails in a pass leaves as it does from `run_pipeline`.
     """
+    unused = unused_contracts(program)
+    outcome = _outcome(program, mode, target)
+    return dataclasses.replace(outcome, said=[*unused, *outcome.said])
+
+
+def _outcome(program: ir.Operation, mode: str, target: Target | None) -> Outcome:
     if mode == options.CHECK:
         return Outcome(_checked(program, target), changed=False)
     if mode == options.ON:
         outcome = _rewritten(program, target)
         return outcome if target is not None else _with_reason(outcome)
-    session = Session(target, contracts=contracts_about(program))
+    session = Session(target, contracts=contracts_about(program), ways=ways())
     run_pipeline(parse_pipeline(mode, PASSES), program, session, reproducers=_REPRODUCERS)
     if is_packed(program):
         unpack(program)
@@ -74,7 +82,8 @@ def run_passes(program: ir.Operation, mode: str, target: Target | None) -> Outco
 
 def _rewritten(program: ir.Operation, target: Target | None) -> Outcome:
     said, before = _checked(program, target), _grids(program)
-    in_loops = any(loop_around(launch.op) is not None for launch in Program(program).launches)
+    joined = with_bodies(Program(program), functions_of(program))  # a name of its own: its operations live as long
+    in_loops = any(loop_around(launch.op) is not None for launch in joined.launches)
     if not in_loops and not any(_is_open(dimension) for _, grid in before for dimension in grid):
         return Outcome(said, changed=False)
     batch = (BatchGrid(),) if in_loops else ()
@@ -100,7 +109,7 @@ def _with_reason(outcome: Outcome) -> Outcome:
 
 def _checked(program: ir.Operation, target: Target | None) -> list[Diagnostic]:
     """What `check-grid` says; of a program that it has seen before, as of a kernel lowered again, what it said then."""
-    key = hashlib.sha256(write_bytecode(program)).digest(), target, contracts_about(program)
+    key = hashlib.sha256(write_bytecode(program)).digest(), target, contracts_about(program), options.mode()
     found = _said.get(key)
     if found is None:
         if len(_said) >= _REMEMBERED:
@@ -125,6 +134,6 @@ def _grids(program: ir.Operation) -> list[tuple[str, tuple[Dimension, ...]]]:
 
 
 def _run(passes: tuple[Pass, ...], program: ir.Operation, target: Target | None) -> list[Diagnostic]:
-    session = Session(target, contracts=contracts_about(program))
+    session = Session(target, contracts=contracts_about(program), ways=ways())
     run_pipeline(Pipeline(passes), program, session, reproducers=_REPRODUCERS)
     return session.diagnostics

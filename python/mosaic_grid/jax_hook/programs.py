@@ -9,7 +9,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from mosaic_grid.context import unknown_location
+from mosaic_grid.context import register_tpu, unknown_location
+from mosaic_grid.dataflow.loop_bodies import replace_contents
 from mosaic_grid.errors import UserError
 from mosaic_grid.jax_hook import options
 from mosaic_grid.jax_hook.chips import chip_of
@@ -18,7 +19,7 @@ from mosaic_grid.jax_hook.launches import ON_CPU
 from mosaic_grid.jax_hook.passes import Outcome, run_passes
 from mosaic_grid.jax_hook.rounding import EXACT
 from mosaic_grid.jax_hook.told import MosaicGridWarning, tell
-from mosaic_grid.program import Program, ProgramError, block_of, custom_calls
+from mosaic_grid.program import Program, ProgramError, custom_calls
 from mosaic_grid.reproducer import InternalError
 from mosaic_grid.targets import Target, parse_target
 from mosaic_grid.unpack import pack, unpack
@@ -62,12 +63,16 @@ def transform(module: ir.Module, axis_context: Any, callbacks: list[Any] | None)
         tell(outcome.said)
         if on_cpu or outcome.changed:
             pack(work)
-            _replace(program, work)
+            replace_contents(program, work)  # JAX holds on to the module that it made
 
 
 @contextlib.contextmanager
 def _any_dialect(context: ir.Context) -> Iterator[None]:
-    """Lets operations of unknown dialects pass: kernels in their portable form are made of them."""
+    """Lets operations of unknown dialects pass: kernels in their portable form are made of them.
+
+    The kernels' own dialect is known afterwards: JAX 0.10 brings it in when it lowers a kernel, but not for an export.
+    """
+    register_tpu(context)
     allowed = context.allow_unregistered_dialects
     context.allow_unregistered_dialects = True
     try:
@@ -109,14 +114,3 @@ def _lower_to_cpu(work: ir.Operation, callbacks: list[Any] | None) -> None:
     launches = [each for each in Program(work).launches if ON_CPU in each.op.attributes]
     lower_to_cpu(work, Options(), launches, None if callbacks is None else Prints(callbacks))
     work.attributes[EXACT] = ir.UnitAttr.get()
-
-
-def _replace(program: ir.Operation, new: ir.Operation) -> None:
-    """Gives a module the contents of another: JAX holds on to the module that it made."""
-    for op in list(block_of(program)):
-        op.operation.erase()
-    block = program.regions[0].blocks[0]
-    for op in list(block_of(new)):
-        block.append(op)
-    for name in new.attributes:
-        program.attributes[name] = new.attributes[name]

@@ -11,12 +11,12 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 from jax import lax
 
-type Number = Any
+Number: TypeAlias = Any
 
 
 @dataclasses.dataclass(frozen=True)

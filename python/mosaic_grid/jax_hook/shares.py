@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 from jax import lax
 
 from mosaic_grid.jax_hook.boxes import Split, best_splits
 
-type Number = Any
+Number: TypeAlias = Any
 """A Python integer or a traced i32 scalar."""
-type Share = tuple[tuple[Number, ...], tuple[Number, ...]]
+Share: TypeAlias = tuple[tuple[Number, ...], tuple[Number, ...]]
 """How many steps each dimension of a core's box has, and where they begin."""
 
 

@@ -11,7 +11,7 @@ from mosaic_grid.jax_hook.internals import internal
 
 
 def patch(module: ModuleType) -> None:
-    """The default is in the class's `__init__`, so that is replaced."""
+    """The default is in the class's `__init__`, so that is replaced, and what the function that makes one asks."""
     mesh = internal(module, "TensorCoreMesh", ("axis_name", "num_cores"))
     stock = mesh.__init__
 
@@ -20,4 +20,11 @@ def patch(module: ModuleType) -> None:
         chip = None if "num_cores" in fields else simulated()
         stock(self, **fields if chip is None else {**fields, "num_cores": chip.cores})
 
+    stock_count = internal(module, "_get_default_num_cores", ())
+
+    def _get_default_num_cores() -> int:
+        chip = simulated()
+        return int(stock_count()) if chip is None else chip.cores
+
     mesh.__init__ = __init__
+    vars(module)["_get_default_num_cores"] = _get_default_num_cores

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterator, Sequence
 
+from jaxlib.mlir import ir
+
 from mosaic_grid.dataflow.freshness import Steps
 from mosaic_grid.dataflow.memory import PRNG, Root
 from mosaic_grid.dataflow.scalars import GRID_INDEX
@@ -45,7 +47,37 @@ def unfinished_copies(sharing: Sharing, steps: Steps) -> Iterator[Objection]:
         reported.add(root)
         name = sharing.name(root.argument)
         reason = f"can't show that each copy or signal on {name} is waited for in the step that starts it"
-        yield Objection(reason, op.location, False, CARRIED)
+        yield Objection(reason, op.location, False, CARRIED, advice=_self_contained(sharing, op))
+
+
+def _self_contained(sharing: Sharing, op: ir.Operation) -> str:
+    """How copies may run ahead of what uses them, and the dimension may be shared all the same."""
+    last = sharing.axes[-1]
+    if _is_in_loop(op):
+        return (
+            "copies under way from one iteration of a loop to the next are followed if it has 32 iterations at most, "
+            "and a constant number of them"
+        )
+    inner = [axis for axis in range(last + 1, len(sharing.bounds)) if sharing.bounds[axis] != 1]
+    if inner:
+        first = " and ".join(f"program_id({axis})" for axis in inner)
+        are = "are" if len(inner) > 1 else "is"
+        return (
+            f"to share dimension {last}, let copies run ahead within one index of it only: start the first one where "
+            f"{first} {are} 0, and none for the step after the last"
+        )
+    return (
+        f"to share dimension {last}, wait in each step for the copies it starts; or write it as two dimensions, the "
+        "first one parallel with a step for each core: start the first copy where the second index is 0, and none for "
+        "the step after its last"
+    )
+
+
+def _is_in_loop(op: ir.Operation) -> bool:
+    parent = op.parent
+    while parent is not None and parent.operation.name not in ("scf.for", "scf.while"):
+        parent = parent.operation.parent
+    return parent is not None
 
 
 def _is_kept(sharing: Sharing, root: Root, private: Collection[int]) -> bool:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Set
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.collisions import Apart, Blocks, Collision, Undecided, collide
+from mosaic_grid.dataflow.collisions import Answer, Apart, Blocks, Collision, Undecided, collide
 from mosaic_grid.dataflow.freshness import Steps
 from mosaic_grid.dataflow.kernel import index_map
 from mosaic_grid.dataflow.memory import Root, whole
 from mosaic_grid.dataflow.scalars import grid_index
 from mosaic_grid.dataflow.step import Access
-from mosaic_grid.legality.places import clashes, touches_all
+from mosaic_grid.legality.places import Clash, Doubt, clash_in, doubt_about, touches_all
 from mosaic_grid.legality.sharing import Alias, Sharing, has_blocks, is_own_memory, listed
 from mosaic_grid.objections import Assumption, Objection
 from mosaic_grid.program import Window
@@ -33,18 +34,26 @@ class Races:
 def races(sharing: Sharing, steps: Steps) -> Races:
     """Judges every output and every aliased pair; raises `ProgramError` where an index map is missing."""
     found = Races()
-    writes = {access.root.argument: access for walk in steps.walks for access in walk.writes}
-    for number, window in enumerate(sharing.kernel.windows):
+    writes = {access.root.argument for walk in steps.walks for access in walk.writes}
+    touched = writes | {access.root.argument for walk in steps.walks for access in walk.reads}
+    windows = sharing.kernel.windows
+    by_hand = {
+        number
+        for number, window in enumerate(windows)
+        if not is_own_memory(window.argument) and sharing.first_window + number in touched
+    }
+    for number, window in enumerate(windows):
         argument = sharing.first_window + number
-        if number < sharing.inputs:
-            if not is_own_memory(window.argument) and argument in writes:
-                _judge_places(found, sharing, argument, f"input {number}, which the kernel writes in place", steps)
-        elif has_blocks(window):
+        if number >= sharing.inputs and has_blocks(window):
             _judge_blocks(found, sharing, number, window, steps)
-        elif argument in writes:
-            _judge_whole(found, sharing, number, window, steps)
+        elif number >= sharing.inputs and argument in writes and number not in by_hand:
+            _judge_whole(found, sharing, number, steps)
+    for array in _arrays(sharing):
+        if not by_hand.isdisjoint(array):
+            _judge_places(found, sharing, array, by_hand, steps)
     for alias in sharing.aliases:
-        _judge_alias(found, sharing, alias, steps)
+        if alias.input is None or by_hand.isdisjoint((alias.input, alias.output)):
+            _judge_alias(found, sharing, alias, steps)
     return found
 
 
@@ -55,7 +64,7 @@ def _judge_blocks(found: Races, sharing: Sharing, number: int, window: Window, s
     if blocks is None:
         found.assumptions.append(Assumption(f"that no two cores write the same place of {name}", where, RACE))
         return
-    match collide(sharing.bounds, blocks, blocks, sharing.axes, most=sharing.most):
+    match _collide(sharing, blocks, blocks, sharing.axes):
         case Apart(unless):
             found.private.add(sharing.first_window + number)
             _judge_return(found, sharing, number, blocks, steps)
@@ -65,9 +74,18 @@ def _judge_blocks(found: Races, sharing: Sharing, number: int, window: Window, s
             same = "write the same block" if _is_blocked(blocks) else "write overlapping blocks at"
             reason = f"{sharing.race(first, second)} {same} {listed(block)} of {name}"
             found.objections.append(Objection(reason, where, True, RACE, (first, second)))
-        case Undecided(reason):
+        case Undecided(reason, why):
             claim = f"that no two cores write the same block of {name}, whose index map {reason}"
-            found.assumptions.append(Assumption(claim, where, RACE))
+            found.assumptions.append(Assumption(claim, where, RACE, why))
+
+
+def _collide(sharing: Sharing, one: Blocks, other: Blocks, axes: tuple[int, ...], same: tuple[int, ...] = ()) -> Answer:
+    """Whether windows at two steps share an element; where that is up to tables, with steps that do."""
+    answer = collide(sharing.bounds, one, other, axes, same, sharing.most)
+    if not isinstance(answer, Undecided):
+        return answer
+    why = doubt_about(sharing, one, other, axes, same)
+    return Apart() if why is None else dataclasses.replace(answer, why=why)
 
 
 def _judge_return(found: Races, sharing: Sharing, number: int, blocks: Blocks, steps: Steps) -> None:
@@ -77,14 +95,14 @@ def _judge_return(found: Races, sharing: Sharing, number: int, blocks: Blocks, s
     if leftover is None:
         return
     (what, where), name = leftover, f"output {number - sharing.inputs}"
-    match collide(sharing.bounds, blocks, blocks, sharing.outer, sharing.axes, sharing.most):
+    match _collide(sharing, blocks, blocks, sharing.outer, sharing.axes):
         case Collision(first, second, block):
             told = f"its block {listed(block)} is that of steps {listed(first)} and {listed(second)}"
             reason = f"{name} {what}, {told}, and fewer steps would lie between the two"
             found.objections.append(Objection(reason, where, False, RACE, (first, second)))
-        case Undecided(reason):
+        case Undecided(reason, why):
             claim = f"that no block of {name}, which {what}, comes back: its index map {reason}"
-            found.assumptions.append(Assumption(claim, where, RACE))
+            found.assumptions.append(Assumption(claim, where, RACE, why))
 
 
 def _leftover(sharing: Sharing, number: int, steps: Steps) -> tuple[str, ir.Location] | None:
@@ -102,18 +120,15 @@ def _leftover(sharing: Sharing, number: int, steps: Steps) -> tuple[str, ir.Loca
     return "may stay unwritten in a step", _location(sharing, window)
 
 
-def _judge_whole(found: Races, sharing: Sharing, number: int, window: Window, steps: Steps) -> None:
-    """An output that every step gets whole, and writes."""
+def _judge_whole(found: Races, sharing: Sharing, number: int, steps: Steps) -> None:
+    """An output in a core's own memory that every step gets whole, and writes."""
     root = sharing.first_window + number
     writes = [access for access in steps.later.writes if access.root.argument == root]
     if not writes:
         return
-    name = f"output {number - sharing.inputs}"
-    if not is_own_memory(window.argument):
-        _judge_places(found, sharing, root, f"{name}, which the kernel writes itself", steps)
-        return
     always = next((access for access in writes if not access.guards and _is_fixed(access)), None)
     access = always or writes[0]
+    name = f"output {number - sharing.inputs}"
     reason = f"every step gets the whole of {name} and writes it, so what one core writes is lost to another's copy"
     found.objections.append(Objection(reason, access.op.location, always is not None, RACE))
 
@@ -122,15 +137,43 @@ def _is_fixed(access: Access) -> bool:
     return access.box is not None and all(sym.constant_of(span.start) is not None for span in access.box)
 
 
-def _judge_places(found: Races, sharing: Sharing, argument: int, name: str, steps: Steps) -> None:
-    """Memory that the cores share, which the kernel writes where it likes: certain races are found, no proofs."""
-    clash = next(clashes(sharing, argument, steps), None)
-    if clash is not None:
-        found.objections.append(Objection(clash.reason, clash.location, True, RACE, clash.steps))
+def _arrays(sharing: Sharing) -> list[frozenset[int]]:
+    """The windows by the array that they are on: an output with the input that it is written over."""
+    arrays = [frozenset((number,)) for number in range(len(sharing.kernel.windows))]
+    for alias in sharing.aliases:
+        pair = [array for array in arrays if alias.input in array or alias.output in array]
+        arrays = [array for array in arrays if array not in pair] + [frozenset().union(*pair)]
+    return arrays
+
+
+def _judge_places(found: Races, sharing: Sharing, array: Set[int], by_hand: Set[int], steps: Steps) -> None:
+    """Memory that the cores share, in which the kernel reads or writes where it likes in the windows `by_hand`."""
+    windows, last = sharing.kernel.windows, max(array)
+    arguments = [sharing.first_window + number for number in array]
+    written = [access for walk in steps.walks for access in walk.writes if access.root.argument in arguments]
+    touched = {access.root.argument for walk in steps.walks for access in (*walk.reads, *walk.writes)}
+    streamed = {number for number in array - by_hand if has_blocks(windows[number])}
+    if not written and not (last in streamed and last >= sharing.inputs):
         return
-    write = next(access for walk in steps.walks for access in walk.writes if access.root.argument == argument)
-    claim = f"that no two cores touch the same place of {name}"
-    found.assumptions.append(Assumption(claim, write.op.location, RACE))
+    where = written[-1].op.location if written else _location(sharing, windows[last])
+    name = sharing.name(sharing.first_window + last)
+    loose = [op for walk in steps.walks for root, op in walk.unmatched if root.argument is None]
+    if loose:
+        claim = f"that each copy of {name} is waited for in the step that starts it"
+        found.assumptions.append(Assumption(claim, loose[0].location, RACE))
+    how = "writes itself" if last >= sharing.inputs else "writes in place"
+    claim = f"that no two cores touch the same place of {name}{f', which the kernel {how}' if last in by_hand else ''}"
+    blocks = {sharing.first_window + number: _blocks(sharing, windows[number]) for number in streamed}
+    known = {argument: each for argument, each in blocks.items() if each is not None}
+    others = [number for number in array - by_hand - streamed if sharing.first_window + number in touched]
+    if others or len(known) < len(blocks):
+        found.assumptions.append(Assumption(claim, where, RACE, "not all of it is in memory that the cores share"))
+        return
+    match clash_in(sharing, arguments, known, name, steps):
+        case Clash(reason, location, apart, certain):
+            found.objections.append(Objection(reason, location, certain, RACE, apart))
+        case Doubt(why, location):
+            found.assumptions.append(Assumption(claim, location, RACE, why))
 
 
 def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> None:
@@ -153,7 +196,7 @@ def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> 
         found.assumptions.append(Assumption(claim, where, RACE))
         return
     for axes, same, certain in ((sharing.axes, (), True), (sharing.outer, sharing.axes, False)):
-        match collide(sharing.bounds, one, other, axes, same, sharing.most):
+        match _collide(sharing, one, other, axes, same):
             case Collision(first, second, _):
                 reason = (
                     f"step {listed(first)} reads a block of input {alias.input} that step {listed(second)} overwrites, "
@@ -161,9 +204,9 @@ def _judge_alias(found: Races, sharing: Sharing, alias: Alias, steps: Steps) -> 
                 ) + ("" if certain else ", and fewer steps would lie between the two")
                 found.objections.append(Objection(reason, where, certain, RACE, (first, second)))
                 return
-            case Undecided(reason):
+            case Undecided(reason, why):
                 claim = f"that no core reads what another writes of input {alias.input}, whose index map {reason}"
-                found.assumptions.append(Assumption(claim, where, RACE))
+                found.assumptions.append(Assumption(claim, where, RACE, why))
                 return
 
 

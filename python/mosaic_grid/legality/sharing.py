@@ -56,6 +56,11 @@ class Sharing:
         return tuple(dimension.bound for dimension in self.kernel.grid)
 
     @property
+    def trusted(self) -> bool:
+        """Whether an author has called all split dimensions parallel."""
+        return all(self.kernel.grid[axis].is_parallel for axis in self.axes)
+
+    @property
     def outer(self) -> tuple[int, ...]:
         """The dimensions in front of the last split one that aren't split."""
         return tuple(axis for axis in range(max(self.axes) + 1) if axis not in self.axes)

@@ -92,12 +92,19 @@ class Planner:
         shared = [option.split.axes for option in plan.options]
         for axes in runs:
             if len(axes) == 1 or not shared:
-                self.remarks += _refusal(kernel, axes, self.judge(kernel, axes), shared)
+                others = () if shared else self._others(kernel, runs)
+                self.remarks += _refusal(kernel, axes, self.judge(kernel, axes), shared, others)
         trusted: dict[tuple[str, ...], list[tuple[int, ...]]] = {}
         for axes in shared:
             trusted.setdefault(tuple(a.claim for a in self.judge(kernel, axes).assumptions), []).append(axes)
         for along in trusted.values():
             self.remarks += _trust(kernel, along, self.judge(kernel, along[0]).assumptions)
+
+    def _others(self, kernel: Kernel, runs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """Dimensions that nobody called parallel, and whose steps are proved independent."""
+        asked = {axis for axes in runs for axis in axes}
+        several = [axis for axis, dimension in enumerate(kernel.grid) if dimension.bound not in (0, 1)]
+        return tuple(axis for axis in several if axis not in asked and not self.judge(kernel, (axis,)).objections)
 
     def _facts(self, bound: Value) -> BoundFacts:
         value = self.scalars.evaluate(bound)
@@ -133,12 +140,21 @@ class Planner:
 
 
 def _refusal(
-    kernel: Kernel, axes: tuple[int, ...], judgement: Judgement, instead: Sequence[tuple[int, ...]] = ()
+    kernel: Kernel,
+    axes: tuple[int, ...],
+    judgement: Judgement,
+    instead: Sequence[tuple[int, ...]] = (),
+    others: tuple[int, ...] = (),
 ) -> list[Diagnostic]:
     message = f"the kernel '{kernel.name}' can't be shared between cores along {_named(axes)}"
     reasons = [(objection.reason, objection.location) for objection in judgement.objections]
     outcome = f"it is shared along {_named(instead[0])}" if instead else "the kernel is left as it was"
-    return [_remark(kernel, message, reasons, "not-partitioned", [note(outcome)])] if reasons else []
+    advice = [*judgement.advice]
+    if others:
+        told = f"{_named(others)} can be shared instead: the steps are proved independent, so call "
+        advice.append(told + f"{'them' if len(others) > 1 else 'it'} parallel, or run infer-parallel first")
+    notes = [note(text) for text in (outcome, *advice)]
+    return [_remark(kernel, message, reasons, "not-partitioned", notes)] if reasons else []
 
 
 def _trust(kernel: Kernel, along: Sequence[tuple[int, ...]], assumptions: Sequence[Assumption]) -> list[Diagnostic]:

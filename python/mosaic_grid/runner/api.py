@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -148,7 +148,7 @@ class Prepared:
             return compile_recorded(lowered)
 
 
-type _Key = tuple[bytes, Options, str, str | None]
+_Key: TypeAlias = tuple[bytes, Options, str, str | None]
 
 _lock = threading.RLock()
 _remembered: collections.OrderedDict[_Key, Prepared] = collections.OrderedDict()

@@ -14,7 +14,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Code:
     integers: tuple[int, ...]
 
 
-type Codes = frozenset[Code]
+Codes: TypeAlias = frozenset[Code]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from mosaic_grid.diagnostics import Diagnostic, Severity, note, place_of
 from mosaic_grid.errors import Place
 from mosaic_grid.runner.dependence import Dependence
 
-type Found = tuple[Record, Fault]
-type Matters = Callable[[Record, Root], Dependence]
+Found: TypeAlias = tuple[Record, Fault]
+Matters: TypeAlias = Callable[[Record, Root], Dependence]
 
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.REMARK)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -12,7 +12,7 @@ from mosaic_grid.dataflow.control import defining
 from mosaic_grid.program import KERNEL, Launch, Program
 from mosaic_grid.runner.inline import inline_call
 
-type Element = tuple[int, ...]
+Element: TypeAlias = tuple[int, ...]
 
 
 class NotKnownError(Exception):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 _CLEAR = "\r\x1b[K"
 
-type Tell = Callable[[str], None]
+Tell: TypeAlias = Callable[[str], None]
 """Is called with what begins now, in a few words."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -27,7 +28,7 @@ from mosaic_grid.runner.contracts import CheckedContracts, checked_contracts
 from mosaic_grid.runner.programs import Opened
 from mosaic_grid.session import Session
 
-type Codes = Mapping[int, int]
+Codes: TypeAlias = Mapping[int, int]
 
 _LARGE = 10_000
 """A program of more operations takes longer to compile well than to run a few times."""

@@ -7,7 +7,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from jaxlib.mlir import ir
 
@@ -24,10 +24,10 @@ from mosaic_grid.targets import parse_target
 from mosaic_grid.unpack import pack
 from mosaic_grid.write import write_text
 
-type Values = int | Iterable[int]
-type Bucket = Literal["exact", "round-up"]
-type Keep = Literal["all", "profitable"]
-type Bounds = Mapping[Any, Values | Mapping[Any, Values]] | Values | str | Path
+Values: TypeAlias = int | Iterable[int]
+Bucket: TypeAlias = Literal["exact", "round-up"]
+Keep: TypeAlias = Literal["all", "profitable"]
+Bounds: TypeAlias = Mapping[Any, Values | Mapping[Any, Values]] | Values | str | Path
 
 
 def specialize(
@@ -68,8 +68,8 @@ def specialize(
     """
     if not callable(fn):
         raise UserError(f"a {type(fn).__name__} can't be specialized", notes=["give a function of arrays"])
-    _check("bucket", bucket, get_args(Bucket.__value__))
-    _check("keep", keep, get_args(Keep.__value__))
+    _check("bucket", bucket, get_args(Bucket))
+    _check("keep", keep, get_args(Keep))
     for name, number in (("budget", budget), ("min_gain", min_gain)):
         if not isinstance(number, int):
             raise UserError(f"{name}: expects an integer, got {number!r}")

@@ -14,6 +14,7 @@ from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.grid import Semantics
 from mosaic_grid.summary.facts import Cores, DimensionSummary, LaunchSummary
 from mosaic_grid.targets import Target
+from mosaic_grid.ways import BY_FLAGS, Ways
 
 IDLE_CORES = "idle-cores"
 I32 = sym.type_range(32, True)
@@ -55,10 +56,10 @@ def cores_of(grid: Sequence[DimensionSummary], available: int) -> Cores:
     return Cores(1, available, "no dimension is parallel", advice)
 
 
-def idle_cores_warning(launch: LaunchSummary, target: Target | None) -> Diagnostic | None:
+def idle_cores_warning(launch: LaunchSummary, target: Target | None, ways: Ways = BY_FLAGS) -> Diagnostic | None:
     """The warning that cores idle because the bound of every parallel dimension is dynamic; `None` where they don't.
 
-    They don't either in a launch that is another's fallback.
+    They don't either in a launch that is another's fallback. `ways` are those that notes speak of.
     """
     cores = launch.cores
     dynamic = [axis for axis, dimension in enumerate(launch.grid) if dimension.is_parallel and dimension.bound is None]
@@ -71,7 +72,7 @@ def idle_cores_warning(launch: LaunchSummary, target: Target | None) -> Diagnost
         for axis in dynamic
         if (bound := bound_text(launch.grid[axis]))
     ]
-    steps = [note("; ".join(filter(None, (cores.advice, cores.otherwise))))] if cores.advice else []
+    steps = [note("; ".join(filter(None, (ways.done(cores.advice), cores.otherwise))))] if cores.advice else []
     message = f"parallel {axes_text(dynamic)} {have}: {runs}"
     return Diagnostic(
         Severity.WARNING, message, launch.warn_at, IDLE_CORES, (*notes, *steps), launch.name, axes_text(dynamic)

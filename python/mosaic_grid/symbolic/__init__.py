@@ -28,14 +28,16 @@ from mosaic_grid.symbolic.facts import (
     range_of,
     wraps_in,
 )
-from mosaic_grid.symbolic.nodes import Const, Load, Param, Relation
+from mosaic_grid.symbolic.nodes import Const, Load, Param, Relation, Total
 from mosaic_grid.symbolic.ranges import Range, may_wrap, type_range
 from mosaic_grid.symbolic.selection import select
 from mosaic_grid.symbolic.substitute import substitute
-from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witness
+from mosaic_grid.symbolic.totals import in_range, inputs_of, total, totals_of, within_totals
+from mosaic_grid.symbolic.verdict import Enough, Proved, Refuted, Unknown, Verdict, Witness
 
 __all__ = [
     "Const",
+    "Enough",
     "Expr",
     "Load",
     "Origin",
@@ -44,6 +46,7 @@ __all__ = [
     "Range",
     "Refuted",
     "Relation",
+    "Total",
     "Unknown",
     "Verdict",
     "Witness",
@@ -59,6 +62,8 @@ __all__ = [
     "disjunction",
     "divisor_of",
     "floordiv",
+    "in_range",
+    "inputs_of",
     "leaves_of",
     "load",
     "maximum",
@@ -74,10 +79,13 @@ __all__ = [
     "sign",
     "sub",
     "substitute",
+    "total",
+    "totals_of",
     "truncdiv",
     "truncrem",
     "type_range",
     "value_of",
+    "within_totals",
     "wrap",
     "wraps_in",
 ]

@@ -1,9 +1,11 @@
 """The text of a contract as a truth value: the constraints of `jax.export.symbolic_shape`, chains, and array elements.
 
     "n >= 1"    "mod(n, 8) == 0"    "n <= 4*m"    "0 <= lengths[*] < 1024"    "floordiv(n + 7, 8) <= min(m, 16)"
+    "sum(lengths) <= 4096"    "sum(ceildiv(lengths[*], 128)) <= n"
 
 Sums, integer factors, `floordiv`, `mod`, `ceildiv`, `min`, `max`, and Python's `//` and `%`, so that what this package
-prints can be read back. Numbers are integers without a limit: nothing in a contract wraps around.
+prints can be read back; `sum` adds up all elements. Numbers are integers without a limit: nothing in a contract wraps
+around.
 """
 
 from __future__ import annotations
@@ -17,15 +19,22 @@ from mosaic_grid.symbolic.arith import add, constant, load, mul, neg, parameter,
 from mosaic_grid.symbolic.choice import comparison, conjunction, maximum, minimum
 from mosaic_grid.symbolic.division import ceildiv, floordiv, mod
 from mosaic_grid.symbolic.expr import Expr
-from mosaic_grid.symbolic.nodes import Const, Relation
+from mosaic_grid.symbolic.facts import leaves_of
+from mosaic_grid.symbolic.nodes import Const, Load, Param, Relation
 from mosaic_grid.symbolic.ranges import Range, type_range
+from mosaic_grid.symbolic.totals import total
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|(%?[A-Za-z_][\w.]*)|(//|>=|<=|==|!=|[-+*%^()\[\],<>]))")
+_NAME = r"%?[A-Za-z_][\w.]*"
+_TOKEN = re.compile(rf"\s*(?:(\d+)|({_NAME})|(//|>=|<=|==|!=|[-+*%^()\[\],<>]))")
 _RELATIONS = ("<=", ">=", "==", "!=", "<", ">")
 _DIVISIONS: dict[str, Callable[[Expr, Expr], Expr]] = {"floordiv": floordiv, "mod": mod, "ceildiv": ceildiv}
 _EXTREMA: dict[str, Callable[..., Expr]] = {"min": minimum, "max": maximum}
 _INFIX = {"//": "floordiv", "%": "mod"}
-_ALLOWED = "an integer, a name, array[*], floordiv, mod, ceildiv, min, max or a parenthesis"
+_SUM = "sum"
+_FUNCTIONS = (*_DIVISIONS, *_EXTREMA, _SUM)
+_ALLOWED = f"an integer, a name, array[*], {', '.join(_FUNCTIONS)} or a parenthesis"
+ANY_SIZE = 1 << 32
+"""How many elements an array is taken to have in a dimension where that isn't known."""
 _I32 = type_range(32, True)
 # a person writes less, and a parser that recurses must end
 _LONGEST, _DEEPEST = 1000, 40
@@ -49,20 +58,31 @@ class _Token:
     column: int
 
 
-def parse(text: str, ranges: Mapping[str, Range] | None = None) -> Expr:
+def is_name(text: str) -> bool:
+    """Whether a contract can speak of an unknown of this name."""
+    return re.fullmatch(_NAME, text) is not None and text not in _FUNCTIONS
+
+
+def parse(
+    text: str, ranges: Mapping[str, Range] | None = None, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> Expr:
     """The truth value that the contract says is 1; raises `ContractError`.
 
     An unknown is in its range in `ranges`, by default that of an i32. `array[*]` is a `Load` without an index, which
-    stands for any element; `array[2, 0]` is that element.
+    stands for any element; `array[2, 0]` is that element. In a sum the name of an array, one of `shapes`, stands for
+    any element too; every name does where the shapes aren't known. A sum is a `Total`, over as many elements as there
+    can be where its shape isn't known.
     """
-    return _Parser(text, ranges or {}).contract()
+    return _Parser(text, ranges or {}, shapes).contract()
 
 
 class _Parser:
-    def __init__(self, text: str, ranges: Mapping[str, Range]) -> None:
+    def __init__(self, text: str, ranges: Mapping[str, Range], shapes: Mapping[str, tuple[int, ...]] | None) -> None:
         self.text = text
         self.ranges = ranges
+        self.shapes = shapes
         self.depth = 0
+        self.in_total = False
         if len(text) > _LONGEST:
             self.fail(_LONGEST + 1, f"a contract has at most {_LONGEST} characters")
         self.tokens = self.split()
@@ -180,8 +200,10 @@ class _Parser:
         values = self.ranges.get(name.text, _I32)
         if self.accept("[") is not None:
             return load(name.text, self.index(), values)
-        if name.text in _DIVISIONS or name.text in _EXTREMA:
+        if name.text in _FUNCTIONS:
             self.unexpected(f"'(' after {name.text}")
+        if self.in_total and (self.shapes is None or name.text in self.shapes):
+            return load(name.text, (), values)
         return parameter(name.text, values)
 
     def index(self) -> tuple[Expr, ...]:
@@ -198,9 +220,10 @@ class _Parser:
         return tuple(places)
 
     def call(self, name: _Token) -> Expr:
-        if name.text not in _DIVISIONS and name.text not in _EXTREMA:
-            known = ", ".join((*_DIVISIONS, *_EXTREMA))
-            self.fail(name.column, f"unknown function {name.text!r}: there are {known}")
+        if name.text not in _FUNCTIONS:
+            self.fail(name.column, f"unknown function {name.text!r}: there are {', '.join(_FUNCTIONS)}")
+        if name.text == _SUM:
+            return self.total(name)
         args = [self.sum()]
         column = self.next.column
         while self.accept(","):
@@ -212,3 +235,18 @@ class _Parser:
         if len(args) != 2:
             self.fail(name.column, f"{name.text} takes 2 arguments, not {len(args)}")
         return self.division(name.text, args[0], args[1], column)
+
+    def total(self, name: _Token) -> Expr:
+        """The sum of a formula of elements, over all places; `sum(array)` is that of the elements themselves."""
+        if self.in_total:
+            self.fail(name.column, "a sum in a sum: give the inner one a name of its own")
+        self.in_total = True
+        body = self.sum()
+        self.in_total = False
+        self.expect(")", "or an operator")
+        if isinstance(body, Param):
+            body = load(body.name, (), body.values)
+        arrays = [leaf.name for leaf in leaves_of(body) if isinstance(leaf, Load) and not leaf.index]
+        if not arrays:
+            self.fail(name.column, f"there is nothing to sum up in {body}: write sum(array), or sum(... array[*] ...)")
+        return total(body, (self.shapes or {}).get(arrays[0], (ANY_SIZE,)))

@@ -54,12 +54,15 @@ def contracts_of(
     texts: Iterable[str],
     ranges: Mapping[str, Range] | None = None,
     read: Callable[[str, Expr], Expr] = lambda text, condition: condition,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> tuple[Contract, ...]:
-    """The contracts in the syntax of `contract_syntax`, which tells what `ranges` are; `read` may change a condition.
+    """The contracts in the syntax of `contract_syntax`, which tells what `ranges` and `shapes` are.
+
+    `read` may change a condition.
 
     Raises `ContractError` for one that can't be read, and `ContradictionError` where no values keep all.
     """
-    contracts = tuple(Contract(text, read(text, parse(text, ranges))) for text in texts)
+    contracts = tuple(Contract(text, read(text, parse(text, ranges, shapes))) for text in texts)
     if contracts:
         # isl is loaded only where there is something to decide
         from mosaic_grid.symbolic.proofs.conflicts import conflict_in

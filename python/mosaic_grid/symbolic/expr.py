@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import dataclass_transform
+from typing import TypeVar, dataclass_transform
 
 from mosaic_grid.symbolic.ranges import Range
+
+_Node = TypeVar("_Node", bound="Expr")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Expr:
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-def node[T: Expr](cls: type[T]) -> type[T]:
+def node(cls: type[_Node]) -> type[_Node]:
     """A frozen dataclass whose hash is computed once and whose unequal nodes are told apart by it.
 
     Parts are shared: without that, to hash an expression takes as long as to write it out.
@@ -80,13 +82,13 @@ def node[T: Expr](cls: type[T]) -> type[T]:
     cls = dataclasses.dataclass(frozen=True)(cls)
     hash_of_fields, equal_fields = cls.__hash__, cls.__eq__
 
-    def equal(self: T, other: object) -> bool:
+    def equal(self: _Node, other: object) -> bool:
         if self is other:
             return True
         # the hashes are compared without a detour over `hash`
         return self.__class__ is other.__class__ and hash_once(self) == hash_once(other) and equal_fields(self, other)
 
-    def hash_once(self: T) -> int:
+    def hash_once(self: _Node) -> int:
         known: int | None = self.__dict__.get("_hash")
         if known is None:
             known = self.__dict__["_hash"] = hash_of_fields(self)

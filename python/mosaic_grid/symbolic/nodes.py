@@ -51,6 +51,18 @@ class Param(Expr):
 
 
 @node
+class Total(Param):
+    """The exact sum of `body` over all places of arrays of this `shape`, and so an unknown like any other.
+
+    Its name is its text. The loads in `body` without an index are elements at a place; what else is in it is the same
+    at all of them.
+    """
+
+    body: Expr = dataclasses.field(default_factory=Expr, compare=False)
+    shape: tuple[int, ...] = dataclasses.field(default=(), compare=False)
+
+
+@node
 class Load(Expr):
     """The element of the named, immutable array at `index`; equal indices read equal values.
 

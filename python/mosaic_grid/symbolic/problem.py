@@ -17,8 +17,9 @@ class Grid:
     In index maps the grid's indices are the parameters named `indices`, by default `d0`, `d1`, ...; every other one is
     an input, the same at every step. A parameter in `opaque` is no input but computed from some: not all of its values
     need occur, so that a claim is refuted only where it fails for all of them. The same holds of products, and of loads
-    but from the arrays `arrays`, which are inputs: they hold whatever the contracts allow.
+    but from the arrays `arrays`, which are inputs: they hold whatever the contracts allow, and sums are theirs.
     Where `proofs` is False nobody asks for one: unknown then is an answer of what would be proved, too.
+    Where `explains` is True a witness has what would be enough to promise.
     `at_steps` are truth values that are 1 at every step, as `n0 == ceildiv(n, 128)` for what an index map calls `n0`.
     """
 
@@ -30,6 +31,7 @@ class Grid:
     at_steps: tuple[Expr, ...] = ()
     indices: tuple[str, ...] = ()
     proofs: bool = True
+    explains: bool = False
 
     def __post_init__(self) -> None:
         if not self.indices:

@@ -6,15 +6,35 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
+class Enough:
+    """A promise about one input that would be enough for a claim to hold: between these ends, None for none."""
+
+    name: str
+    lo: int | None
+    hi: int | None
+
+    def __str__(self) -> str:
+        if self.lo is not None and self.lo == self.hi:
+            return f"{self.name} == {self.lo}"
+        if self.lo is None or self.hi is None:
+            return f"{self.name} <= {self.hi}" if self.lo is None else f"{self.name} >= {self.lo}"
+        return f"{self.lo} <= {self.name} <= {self.hi}"
+
+
+@dataclasses.dataclass(frozen=True)
 class Witness:
     """Where a claim fails: `values` of unknowns by name, `points` of the grid by role, and the `block` it is about.
 
-    An index of the block that is only known at run time is its expression's text.
+    An index of the block that is only known at run time is its expression's text. `overflow` says which part of the
+    program's arithmetic leaves its type there, and is empty where none does. `enough` is only given where it is asked
+    for, and can be told.
     """
 
     values: tuple[tuple[str, int], ...] = ()
     points: tuple[tuple[str, tuple[int, ...]], ...] = ()
     block: tuple[int | str, ...] | None = None
+    overflow: str = ""
+    enough: Enough | None = None
 
     def __str__(self) -> str:
         parts = [f"{name} = {value}" for name, value in self.values]
@@ -38,9 +58,10 @@ class Refuted:
 
 @dataclasses.dataclass(frozen=True)
 class Unknown:
-    """Neither is known, and why."""
+    """Neither is known, and why; `enough` is a promise with which it would be proved, where somebody has asked."""
 
     reason: str
+    enough: Enough | None = None
 
 
 Verdict = Proved | Refuted | Unknown

@@ -8,6 +8,7 @@ An i1 is a number of one bit: as a signed one, true is -1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
@@ -17,7 +18,7 @@ from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.types import unsigned
 from mosaic_grid.ir_types import Value
 
-type Binary = Callable[[Value, Value], Value]
+Binary: TypeAlias = Callable[[Value, Value], Value]
 
 
 def _signed(compute: Binary, of_bits: Binary | None = None) -> Rule:

@@ -9,6 +9,7 @@ from mosaic_grid.cpu import build
 from mosaic_grid.cpu.bits import width_of
 from mosaic_grid.cpu.faults import Said, What
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
+from mosaic_grid.cpu.prints import text_of
 from mosaic_grid.cpu.rules.attributes import integer, integers
 from mosaic_grid.cpu.rules.shape import shape_of_result
 from mosaic_grid.cpu.rules.vector import box
@@ -119,7 +120,7 @@ def _log(low: Lowering, op: ir.Operation) -> None:
         scalars = []
     floats = tuple(build.is_float(build.element_of(value)) for value in scalars)
     numbers = [_bits_of(value) for value in scalars]
-    text = ir.StringAttr(op.attributes["tag"]).value
+    text = text_of(op)
     low.faults.note(low, build.true(), What.LOGGED, op, low.faults.root, details=numbers, said=Said(text, floats))
 
 

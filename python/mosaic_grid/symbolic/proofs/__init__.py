@@ -11,6 +11,7 @@ from mosaic_grid.symbolic.proofs.effort import MOST, TooComplexError, UndecidedE
 from mosaic_grid.symbolic.proofs.never import never
 from mosaic_grid.symbolic.proofs.races import meets_array, no_race
 from mosaic_grid.symbolic.proofs.revisits import revisits_follow
+from mosaic_grid.symbolic.proofs.unavoidable import unavoidable
 from mosaic_grid.symbolic.proofs.values import extent, narrowed
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "never",
     "no_race",
     "revisits_follow",
+    "unavoidable",
 ]

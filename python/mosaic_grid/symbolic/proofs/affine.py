@@ -188,3 +188,10 @@ def least(points: isl.Set, place: int) -> int:
     if points.fix_val(isl.dim_type.set, place, value).is_empty() or not lower.is_empty():
         raise UndecidedError("isl contradicts itself about the least value of an unknown")
     return found
+
+
+def without(points: isl.Set, places: Iterable[int]) -> isl.Set:
+    """The points without these coordinates."""
+    for place in sorted(places, reverse=True):
+        points = points.project_out(isl.dim_type.set, place, 1)
+    return points

@@ -13,6 +13,7 @@ from mosaic_grid.symbolic.problem import Grid, Window
 from mosaic_grid.symbolic.proofs.affine import Space, unknowns_of
 from mosaic_grid.symbolic.proofs.decide import surely, without
 from mosaic_grid.symbolic.proofs.effort import MOST, UndecidedError, limited
+from mosaic_grid.symbolic.proofs.enough import enough
 from mosaic_grid.symbolic.proofs.races import span
 from mosaic_grid.symbolic.proofs.steps import Steps
 from mosaic_grid.symbolic.ranges import Range
@@ -39,7 +40,11 @@ def covered(grid: Grid, window: Window, most: int = MOST) -> Verdict:
         return Unknown(question.steps.obstacle(question.hits))
     block = tuple(values[p.name] for p in question.block)
     coordinates = {p.name for p in question.block}
-    return Refuted(Witness(tuple((k, v) for k, v in values.items() if k not in coordinates), (), block))
+    inputs = tuple((k, v) for k, v in values.items() if k not in coordinates)
+    promise = None
+    if grid.explains:
+        promise = enough(question.steps, names, running, [blocks.subtract(always)], coordinates, most)
+    return Refuted(Witness(inputs, (), block, question.steps.overflow((), values), promise))
 
 
 class _Question:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,13 +15,15 @@ from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.facts import leaves_of
 from mosaic_grid.symbolic.nodes import Compare, Const, Param, constant
 from mosaic_grid.symbolic.proofs.affine import Space, least, unknowns_of
+from mosaic_grid.symbolic.proofs.affine import without as without
 from mosaic_grid.symbolic.proofs.effort import MOST, UndecidedError, limited
+from mosaic_grid.symbolic.proofs.enough import enough
 from mosaic_grid.symbolic.proofs.steps import Steps
 from mosaic_grid.symbolic.substitute import substitute
-from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witness
+from mosaic_grid.symbolic.verdict import Enough, Proved, Refuted, Unknown, Verdict, Witness
 
 # a witness of small numbers is looked for first: within these, then anywhere
-_SMALL = (2, 8, 64, 1024, 1 << 16, 1 << 31)
+_SMALL = (2, 8, 64, 1024, 1 << 16, 1 << 31, 1 << 40)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +67,8 @@ def judge(steps: Steps, failures: Sequence[Failure], most: int = MOST) -> Verdic
             unknown = Unknown(why)
             continue
         if found is not None:
-            return Refuted(witness_of(steps, found, failure.block))
+            witness = witness_of(steps, found, failure.block, (failure.bad,))
+            return Refuted(dataclasses.replace(witness, enough=_enough(steps, space, failures, most)))
         unknown = unknown or Unknown(steps.obstacle([failure.bad]))
     if len(ways) > 1:
         # what is hidden may decide in which way it fails, and not whether
@@ -75,8 +79,21 @@ def judge(steps: Steps, failures: Sequence[Failure], most: int = MOST) -> Verdic
         except UndecidedError:
             return unknown or Proved()
         if found is not None:
-            return Refuted(witness_of(steps, found, failures[0].block))
+            return Refuted(witness_of(steps, found, failures[0].block, [failure.bad for failure in failures]))
     return unknown or Proved()
+
+
+def _enough(steps: Steps, space: Space, failures: Sequence[Failure], most: int) -> Enough | None:
+    """What would be enough to promise for the claim to hold, where somebody wants to know."""
+    if not steps.grid.explains:
+        return None
+    try:
+        with limited(space.context, most):
+            bad = [space.among(space.domain, failure.bad) for failure in failures]
+    except UndecidedError:
+        return None
+    steps_of = {name for names in steps.points.values() for name in names}
+    return enough(steps, tuple(space.places), space.domain, bad, steps_of, most)
 
 
 def _may_hold(steps: Steps, failures: Sequence[Failure]) -> bool:
@@ -149,29 +166,27 @@ def fixed(points: isl.Set, names: Sequence[str], values: Mapping[str, int]) -> i
     return points
 
 
-def without(points: isl.Set, places: Iterable[int]) -> isl.Set:
-    """The points without these coordinates."""
-    for place in sorted(places, reverse=True):
-        points = points.project_out(isl.dim_type.set, place, 1)
-    return points
-
-
 def smallest(names: Sequence[str], points: isl.Set, most: int = MOST) -> Mapping[str, int]:
-    """The first of those points that are small, with no negative number if that can be; else any. By name."""
+    """The first of those points that are small, with no negative number if that can be; else any. By name.
+
+    Where the first one is too hard to find it is any of the small ones, and where these are, any at all.
+    """
     context = points.get_ctx()
-    try:
-        with limited(context, most):
-            point = _first_small(points)
-    except UndecidedError:
-        point = None
+    point = few = None
+    with contextlib.suppress(UndecidedError), limited(context, most):
+        few = _small(points)
+    if few is not None:
+        with contextlib.suppress(UndecidedError), limited(context, most):
+            point = _first(few)
     if point is None:
         with limited(context, most):
-            point = points.sample_point()
+            point = (points if few is None else few).sample_point()
     numbers = (point.get_coordinate_val(isl.dim_type.set, place).to_python() for place in range(len(names)))
     return dict(zip(names, map(int, numbers), strict=True))
 
 
-def _first_small(points: isl.Set) -> isl.Point | None:
+def _small(points: isl.Set) -> isl.Set | None:
+    """Those whose numbers are the smallest; None where none are small."""
     context = points.get_ctx()
     for lowest, highest in ((low, high) for high in _SMALL for low in (0, -high)):
         few = points
@@ -179,21 +194,26 @@ def _first_small(points: isl.Set) -> isl.Point | None:
             few = few.lower_bound_val(isl.dim_type.set, place, isl.Val.read_from_str(context, str(lowest)))
             few = few.upper_bound_val(isl.dim_type.set, place, isl.Val.read_from_str(context, str(highest)))
         if not few.is_empty():
-            # isl's lexmin fails on some sets of several pieces; this is the same
-            for place in range(points.dim(isl.dim_type.set)):
-                value = isl.Val.read_from_str(context, str(least(few, place)))
-                few = few.fix_val(isl.dim_type.set, place, value)
-            return few.sample_point()
+            return few
     return None
 
 
-def witness_of(steps: Steps, values: Mapping[str, int], block: tuple[Expr, ...] | None) -> Witness:
-    """The values by what they are: of the grid's points, or of inputs."""
+def _first(points: isl.Set) -> isl.Point:
+    """The point whose first number is the least, and so on."""
+    # isl's lexmin fails on some sets of several pieces; this is the same
+    for place in range(points.dim(isl.dim_type.set)):
+        value = isl.Val.read_from_str(points.get_ctx(), str(least(points, place)))
+        points = points.fix_val(isl.dim_type.set, place, value)
+    return points.sample_point()
+
+
+def witness_of(steps: Steps, values: Mapping[str, int], block: tuple[Expr, ...] | None, bad: Iterable[Expr]) -> Witness:
+    """The values by what they are: of the grid's points, or of inputs; for a claim that fails where these are 1."""
     points = tuple((role, tuple(values[name] for name in names)) for role, names in steps.points.items())
     used = {name for names in steps.points.values() for name in names}
     inputs = tuple((steps.label(name, values), value) for name, value in values.items() if name not in used)
     shown = None if block is None else tuple(_shown(steps, index, values) for index in block)
-    return Witness(inputs, points, shown)
+    return Witness(inputs, points, shown, steps.overflow((*(block or ()), *bad), values))
 
 
 def _shown(steps: Steps, index: Expr, values: Mapping[str, int]) -> int | str:

@@ -15,10 +15,12 @@ from mosaic_grid.symbolic.choice import comparison, conjunction, disjunction, ne
 from mosaic_grid.symbolic.contracts import Contract
 from mosaic_grid.symbolic.expr import Expr
 from mosaic_grid.symbolic.facts import leaves_of
-from mosaic_grid.symbolic.nodes import Const, Load, Param, Product
+from mosaic_grid.symbolic.nodes import Const, Load, Param, Product, Total
+from mosaic_grid.symbolic.proofs.sums import Place, Sums
 from mosaic_grid.symbolic.quotients import Division
 from mosaic_grid.symbolic.ranges import type_range
 from mosaic_grid.symbolic.substitute import substitute
+from mosaic_grid.symbolic.totals import totals_of
 
 EVERYWHERE = ""
 """The point of what is the same at every step."""
@@ -45,12 +47,17 @@ class Instances:
         self.applications: dict[str, Application] = {}
         self.places: set[str] = set()
         self._named: dict[tuple[str, tuple[Expr, ...]], Param] = {}
+        self._totals = {whole.name: whole for contract in self._contracts for whole in totals_of(contract)}
 
     def at(self, expr: Expr, point: str) -> Expr:
         """The expression at the point."""
 
         def renamed(part: Expr) -> Expr | None:
             match part:
+                case Total(name):
+                    known = self._totals.setdefault(name, part)
+                    if part.range.within(known.range):
+                        self._totals[name] = part
                 case Param(name, values, divisor) if name in self._indices and point:
                     return parameter(f"{point}.{name}", values, divisor=divisor)
                 case Load(name, index):
@@ -80,8 +87,23 @@ class Instances:
         """The contracts, and that functions are functions."""
         truths = [self.at(contract, EVERYWHERE) for contract in self._everywhere]
         truths += self._element_facts()
+        if self._totals:
+            asked = dict(self._totals)
+            truths += [self.at(fact, EVERYWHERE) for fact in self._sums().facts(self._placed)]
+            # the sums that only these facts speak of aren't asked about
+            self._totals = asked
         truths += self._equal_for_equal()
         return [truth for truth in truths if truth != Const(1)]
+
+    def hidden_by_sums(self, arrays: Iterable[str]) -> frozenset[str]:
+        """Names of sums, of arrays and of inputs of which not every value need occur: see `Sums.hidden`."""
+        return self._sums().hidden(arrays) if self._totals else frozenset()
+
+    def _sums(self) -> Sums:
+        reads: dict[str, list[Place]] = {}
+        for name, place in self._named:
+            reads.setdefault(name, []).append(place)
+        return Sums(self._totals.values(), self._contracts, reads)
 
     def _element_facts(self) -> Iterator[Expr]:
         """What the contracts say of the elements that are read: each at the place of each read."""

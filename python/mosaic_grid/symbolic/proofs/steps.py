@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from mosaic_grid.symbolic.arith import parameter
 from mosaic_grid.symbolic.choice import comparison
+from mosaic_grid.symbolic.contract_syntax import is_name
 from mosaic_grid.symbolic.evaluate import value_of
 from mosaic_grid.symbolic.expr import Expr
-from mosaic_grid.symbolic.facts import leaves_of
+from mosaic_grid.symbolic.facts import leaves_of, wraps_in
 from mosaic_grid.symbolic.nodes import Const, Load, Param
 from mosaic_grid.symbolic.problem import Grid, Window
 from mosaic_grid.symbolic.proofs.instances import EVERYWHERE, Application, Instances
-from mosaic_grid.symbolic.ranges import Range
+from mosaic_grid.symbolic.ranges import Range, type_range
 from mosaic_grid.symbolic.substitute import substitute
 
 
@@ -74,8 +75,10 @@ class Steps:
 
     def hidden(self) -> frozenset[str]:
         """The names of the unknowns of which not every value need occur."""
-        applied = {name for name, each in self._instances.applications.items() if not self._is_input(each)}
-        return self.grid.opaque | applied | self._instances.places
+        summed = self._instances.hidden_by_sums(self.grid.arrays)
+        reads = self._instances.applications.items()
+        applied = {name for name, each in reads if not self._is_input(each) or each.function[1] in summed}
+        return self.grid.opaque | applied | self._instances.places | summed
 
     def _is_input(self, application: Application) -> bool:
         """Whether it is an element of an array that may hold anything."""
@@ -88,6 +91,27 @@ class Steps:
             return name
         known = [value_of(arg, {leaf: values[leaf.text] for leaf in leaves_of(arg)}) for arg in application.args]
         return f"{application.function[1]}[{', '.join(map(str, known))}]"
+
+    def every(self, name: str) -> str | None:
+        """How a contract speaks of an unknown: `lengths[*]` for an element; None where its name can't be written."""
+        application = self._instances.applications.get(name)
+        if application is None:
+            return name if is_name(name) or name.startswith("sum(") else None
+        array = application.function[1]
+        if not isinstance(array, str) or not is_name(array):
+            return None
+        fixed = all(isinstance(arg, Const) for arg in application.args)
+        return f"{array}[{', '.join(map(str, application.args))}]" if fixed else f"{array}[*]"
+
+    def overflow(self, exprs: Iterable[Expr], values: Mapping[str, int]) -> str:
+        """`n + 127 overflows 32 bits` where it does for these values, in an expression or a bound; else empty."""
+        for part in dict.fromkeys(part for expr in (*self._bounds, *exprs) for part in wraps_in(expr)):
+            leaves = leaves_of(part)
+            if all(leaf.text in values for leaf in leaves):
+                inner = value_of(part.inner, {leaf: values[leaf.text] for leaf in leaves})
+                if inner not in type_range(part.bits, part.signed):
+                    return f"{self.written(part.inner)} overflows {part.bits} bits"
+        return ""
 
     def varying(self) -> frozenset[str]:
         """The hidden unknowns that may differ from step to step, as a load at a grid index."""
@@ -107,7 +131,8 @@ class Steps:
                 written = self._instances.applications[name].written
                 read = ", which is read at run time" if isinstance(written, Load) else ", which is not linear"
                 return f"it depends on {written}{read}"
-        opaque = next((name for name in names if name in self.grid.opaque), "values")
+        hidden = self.hidden()
+        opaque = next((name for name in names if name in hidden), "values")
         return f"it depends on {opaque}, of which not every value need occur"
 
     def written(self, expr: Expr) -> Expr:
