@@ -17,7 +17,8 @@ from mosaic_grid.checks.finding import Finding
 from mosaic_grid.checks.in_launch import InLaunch
 from mosaic_grid.checks.subject import Subject
 from mosaic_grid.dataflow.accesses import Touch, accesses_of
-from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.dataflow.body import effects_in
+from mosaic_grid.dataflow.effects import Effect
 from mosaic_grid.dataflow.multiples import constant, is_multiple
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.ir_types import Value
@@ -65,19 +66,7 @@ def alignment(subject: Subject) -> Iterator[Diagnostic]:
 
 def _own_buffers(subject: Subject) -> list[Value]:
     """What the body allocates, as `pl.run_scoped` does."""
-    found: list[Value] = []
-    step = subject.step
-    # to look at every operation takes long, and few kernels have such buffers
-    if step is None or all(access.root.argument is not None for access in (*step.reads, *step.writes)):
-        return found
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if effect_of(op) is Effect.PRIVATE:
-            found.extend(op.results)
-        return ir.WalkResult.ADVANCE
-
-    subject.kernel.body.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return [result for op, effect in effects_in(subject.kernel) if effect is Effect.PRIVATE for result in op.results]
 
 
 def _accesses(buffer: Value) -> Iterator[ir.Operation]:

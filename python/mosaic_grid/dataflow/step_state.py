@@ -66,7 +66,8 @@ class State:
 
     def has(self, root: Root, box: Box | None) -> bool:
         """Whether a part of a buffer is written for sure."""
-        return covered(box, self.boxes(root), root.shape)
+        boxes = self.boxes(root)
+        return box in boxes or covered(box, boxes, root.shape)
 
     def write(self, root: Root, box: Box) -> None:
         """Adds a box."""

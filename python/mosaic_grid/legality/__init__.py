@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from jaxlib.mlir import ir
 
 from mosaic_grid import backend_config
-from mosaic_grid.dataflow.effects import Effect, effect_of, leaves_the_core
+from mosaic_grid.dataflow.body import effects_in
+from mosaic_grid.dataflow.effects import Effect, leaves_the_core
 from mosaic_grid.dataflow.freshness import Steps, follow, relied_on
 from mosaic_grid.legality.handover import carried_state, unfinished_copies
 from mosaic_grid.legality.sharing import Sharing, is_own_memory, is_semaphore
@@ -115,17 +116,8 @@ def _of_the_body(kernel: Kernel) -> list[Objection]:
     if len(body.regions[0].blocks) != 1:
         reason = "the kernel's body has several blocks, whose order isn't followed"
         return [Objection(reason, body.location, False, "unknown-op")]
-    found: list[Objection] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op != body:
-            objection = _of_the_op(op, effect_of(op))
-            if objection is not None:
-                found.append(objection)
-        return ir.WalkResult.ADVANCE
-
-    body.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    found = (_of_the_op(op, effect) for op, effect in effects_in(kernel))
+    return [objection for objection in found if objection is not None]
 
 
 def _of_the_op(op: ir.Operation, effect: Effect) -> Objection | None:
