@@ -17,7 +17,7 @@ from mosaic_grid.checks.finding import Finding
 from mosaic_grid.checks.in_launch import InLaunch
 from mosaic_grid.checks.subject import Subject
 from mosaic_grid.dataflow.accesses import Touch, accesses_of
-from mosaic_grid.dataflow.body import effects_in
+from mosaic_grid.dataflow.body import events_in
 from mosaic_grid.dataflow.effects import Effect
 from mosaic_grid.dataflow.multiples import constant, is_multiple
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
@@ -66,7 +66,7 @@ def alignment(subject: Subject) -> Iterator[Diagnostic]:
 
 def _own_buffers(subject: Subject) -> list[Value]:
     """What the body allocates, as `pl.run_scoped` does."""
-    return [result for op, effect in effects_in(subject.kernel) if effect is Effect.PRIVATE for result in op.results]
+    return [value for each in events_in(subject.kernel) if each.effect is Effect.PRIVATE for value in each.results]
 
 
 def _accesses(buffer: Value) -> Iterator[ir.Operation]:

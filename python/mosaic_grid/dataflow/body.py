@@ -1,29 +1,32 @@
-"""The operations of a kernel's body that do more than compute values, found once for all who ask."""
+"""A kernel's body as it is read once for all who ask: its listing, and what it does beyond computing values."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from jaxlib.mlir import ir
 
-from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.dataflow.events import Event
+from mosaic_grid.dataflow.listing import Listing
 from mosaic_grid.program import Kernel
 
 
-def effects_in(kernel: Kernel) -> tuple[tuple[ir.Operation, Effect], ...]:
-    """Every operation of the body, in regions too, that isn't pure, with its effect, in the order of the text."""
-    if effects_in not in kernel.memo:
-        found: list[tuple[ir.Operation, Effect]] = []
+def listing_of(kernel: Kernel) -> Listing:
+    """The listing of the body and of index maps, which all walks over them share."""
+    return cast("Listing", kernel.memo.setdefault(Listing, Listing()))
 
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            effect = effect_of(op)
-            if effect is not Effect.PURE:
-                found.append((op, effect))
-            return ir.WalkResult.ADVANCE
 
-        for region in kernel.body.regions:
-            for block in region.blocks:
-                for op in block.operations:
-                    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-        kernel.memo[effects_in] = tuple(found)
-    return cast("tuple[tuple[ir.Operation, Effect], ...]", kernel.memo[effects_in])
+def events_in(kernel: Kernel) -> tuple[Event, ...]:
+    """Every operation of the body, in regions too, that isn't pure, a hint or a block's end, as the text has them."""
+    if events_in not in kernel.memo:
+        kernel.memo[events_in] = tuple(_events(kernel.body, listing_of(kernel)))
+    return cast("tuple[Event, ...]", kernel.memo[events_in])
+
+
+def _events(op: ir.Operation, listing: Listing) -> Iterator[Event]:
+    for region in op.regions:
+        for block in region.blocks:
+            for event in listing.of(block).events:
+                yield event
+                yield from _events(event.op, listing)

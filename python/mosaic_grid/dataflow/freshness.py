@@ -18,7 +18,7 @@ from typing import TypeVar, cast
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.listing import Listing
+from mosaic_grid.dataflow.body import listing_of
 from mosaic_grid.dataflow.memory import Box, Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars, grid_index, is_stable
 from mosaic_grid.dataflow.step import Findings
@@ -185,7 +185,7 @@ class _UntilSomething(Walk):
 
 def walk_step(kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[_Walk]) -> _Walk:
     """The walk of this kind over a step with these indices in some dimensions, from what is written before."""
-    listing: Listing = kernel.memo.setdefault(Listing, Listing())
+    listing = listing_of(kernel)
     scalars = Scalars((dimension.bound for dimension in kernel.grid), listing)
     arguments = list(kernel.arguments)
     views: dict[Value, View] = {}

@@ -15,9 +15,10 @@ from typing import cast
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.body import listing_of
 from mosaic_grid.dataflow.control import defining
 from mosaic_grid.dataflow.kernel_ops import rule_of, scalar_type
-from mosaic_grid.dataflow.listing import Listing, in_order
+from mosaic_grid.dataflow.listing import in_order
 from mosaic_grid.dataflow.unknowns import origin_of
 from mosaic_grid.ir_types import Value
 from mosaic_grid.location_text import text_of_name
@@ -104,7 +105,7 @@ class _Evaluation:
     def __init__(self, kernel: Kernel, function: ir.Operation, indices: Sequence[sym.Expr]) -> None:
         self._kernel = kernel
         self._function = function
-        self._listing: Listing = kernel.memo.setdefault((Listing, "index maps"), Listing())
+        self._listing = listing_of(kernel)
         blocks = function.regions[0].blocks
         self._body = blocks[0] if len(blocks) == 1 else None
         arguments = list(blocks[0].arguments) if len(blocks) else []

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from jaxlib.mlir import ir
 
 from mosaic_grid import backend_config
-from mosaic_grid.dataflow.body import effects_in
+from mosaic_grid.dataflow.body import events_in
 from mosaic_grid.dataflow.effects import Effect, leaves_the_core
 from mosaic_grid.dataflow.freshness import Steps, follow, relied_on
-from mosaic_grid.legality.handover import carried_state, unfinished_copies
+from mosaic_grid.legality.handover import CARRIED, carried_state, unfinished_copies
 from mosaic_grid.legality.sharing import Sharing, is_own_memory, is_semaphore
 from mosaic_grid.objections import Assumption, Judgement, Objection
 from mosaic_grid.program import Kernel, Launch
@@ -116,7 +116,7 @@ def _of_the_body(kernel: Kernel) -> list[Objection]:
     if len(body.regions[0].blocks) != 1:
         reason = "the kernel's body has several blocks, whose order isn't followed"
         return [Objection(reason, body.location, False, "unknown-op")]
-    found = (_of_the_op(op, effect) for op, effect in effects_in(kernel))
+    found = (_of_the_op(event.op, event.effect) for event in events_in(kernel))
     return [objection for objection in found if objection is not None]
 
 
@@ -124,6 +124,9 @@ def _of_the_op(op: ir.Operation, effect: Effect) -> Objection | None:
     match effect:
         case Effect.CORES:
             return Objection(f"{op.name} {effect.value}", op.location, True, "cross-core")
+        case Effect.PRIVATE if not all(map(is_own_memory, op.results)):
+            reason = f"what {op.name} makes lies in memory that the cores share"
+            return Objection(reason, op.location, False, CARRIED)
         case Effect.HARDWARE:
             return Objection(f"{op.name} {effect.value}", op.location, False, "unknown-op")
         case Effect.UNKNOWN:
