@@ -18,6 +18,7 @@ from jax.experimental.pallas import tpu as pltpu
 from releases import needs_0_12
 
 from mosaic_grid.libtpu import compile_program
+from mosaic_grid.libtpu_report import LaunchReport
 from mosaic_grid.targets import parse_target
 
 X = np.arange(40 * 640, dtype=np.float32).reshape(40, 640)
@@ -130,13 +131,11 @@ def test_heads_on_cores_with_a_dynamic_second_dimension(mirrored: bool, n: int) 
     np.testing.assert_array_equal(result[:, : n * 8], HEADS[:, : n * 8] + 1)
 
 
-@pytest.mark.libtpu
-@pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="libtpu is not installed")
-@pytest.mark.parametrize(
-    "name", [*REFUSED, pytest.param("a batch", marks=no_batched_pipelines), "core_parallel", "heads", "heads mirrored"]
-)
-def test_refused_kernels_use_both_cores(name: str) -> None:
-    """libtpu compiles them for a v5p, and shares them."""
+FOR_LIBTPU = [*REFUSED, pytest.param("a batch", marks=no_batched_pipelines), "core_parallel", "heads", "heads mirrored"]
+
+
+def compiled(name: str, target: str, device: str, cores: int) -> tuple[LaunchReport, ...]:
+    """What libtpu makes of one of them, lowered for a chip."""
     batch = name == "a batch"
     calls: dict[str, tuple[Function, tuple[object, ...]]] = {
         "a batch": (batched_pipeline, (jax.ShapeDtypeStruct((4, 16, 512), jnp.float32),)),
@@ -147,8 +146,30 @@ def test_refused_kernels_use_both_cores(name: str) -> None:
     split = (jnp.array([2, 2, 2], jnp.int32), X, EMPTY)
     function, arguments = calls[name] if name in calls else (REFUSED[name][0], split)
     with hooked("on"), jax._src.config.use_emit_pipeline_primitive(batch):
-        text = quietly(lowered, function, *arguments)
-    (report,) = compile_program(text.encode(), [parse_target("v5p")])
-    assert not any(launch.failed for launch in report.launches)
-    used = max(launch.cores_used or 0 for launch in report.launches)
-    assert used == (1 if batch else 2)  # the batch's mesh has one core
+        text = quietly(functools.partial(lowered, device=device, cores=cores), function, *arguments)
+    (report,) = compile_program(text.encode(), [parse_target(target)])
+    return report.launches
+
+
+@pytest.mark.libtpu
+@pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="libtpu is not installed")
+@pytest.mark.parametrize("name", FOR_LIBTPU)
+def test_refused_kernels_use_both_cores(name: str) -> None:
+    """libtpu compiles them for a v5p, and shares them."""
+    launches = compiled(name, "v5p", "TPU v5", 2)
+    assert not any(launch.failed for launch in launches)
+    used = max(launch.cores_used or 0 for launch in launches)
+    assert used == (1 if name == "a batch" else 2)  # the batch's mesh has one core
+
+
+@pytest.mark.full
+@pytest.mark.libtpu
+@pytest.mark.skipif(not importlib.util.find_spec("libtpu"), reason="libtpu is not installed")
+@pytest.mark.parametrize(
+    ("target", "device", "cores"),
+    [("v4", "TPU v4", 2), ("v5e", "TPU v5 lite", 1), ("v6e", "TPU v6 lite", 1), ("tpu7x", "TPU7x", 1)],
+)
+@pytest.mark.parametrize("name", FOR_LIBTPU)
+def test_refused_kernels_compile_for_every_target(name: str, target: str, device: str, cores: int) -> None:
+    """libtpu takes them for the other chips, too."""
+    assert not any(launch.failed for launch in compiled(name, target, device, cores))
