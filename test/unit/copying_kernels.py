@@ -230,6 +230,24 @@ def ahead(table: Any, x: Any, o: Any, buffer: Any, semaphores: Any, across: bool
     o[...] = buffer[slot]
 
 
+def beyond(table: Any, x: Any, o: Any, buffer: Any, semaphores: Any) -> None:
+    """The last of eight steps looks behind the table, and writes the first one's rows."""
+    i = pl.program_id(0)
+    source = jnp.where(i < 7, table[i + 1], 0)
+    copy(x.at[pl.ds(source * 8, 8)], o.at[pl.ds(jnp.where(i < 7, i, 0) * 8, 8)], semaphores.at[0])
+
+
+def cut(x: Any, o: Any, buffer: Any, semaphores: Any) -> None:
+    """The last of three steps has a view that is larger than what is left, and writes what the second one does."""
+    i = pl.program_id(0)
+    view = o.at[pl.ds(i * 24, 24)].reshape(3, 8, 128)
+    copy(x.at[pl.ds(i * 8, 8)], view.at[0], semaphores.at[0])
+
+    @pl.when(i == 1)
+    def second() -> None:
+        copy(x.at[pl.ds(i * 8, 8)], o.at[pl.ds(48, 8)], semaphores.at[0])
+
+
 BLOCK = pl.BlockSpec((8, 128), lambda i, *_: (i, 0))
 TILE = pl.BlockSpec((8, 128), lambda i, j, *_: (i * 4 + j, 0))
 TABLE = ((3, 1, 0, 2, 7, 5, 4, 6),)
@@ -256,5 +274,7 @@ KERNELS = {
     "doubled as told": Copying(doubled_as_told, "a", tables=((3,),), out_spec=BLOCK, buffer=(2, 8)),
     "ahead": Copying(ahead, "pa", (2, 4), TABLE, out_spec=TILE, buffer=(2, 8)),
     "ahead across": Copying(functools.partial(ahead, across=True), "aa", (2, 4), TABLE, out_spec=TILE, buffer=(2, 8)),
+    "beyond the table": Copying(beyond, "a", tables=TABLE, dynamic=True),
+    "cut": Copying(cut, "a", bounds=(3,)),
     "prefetched": Copying(prefetched, "a", tables=TABLE, out_spec=BLOCK, buffer=(2, 8)),
 }

@@ -130,24 +130,6 @@ def test_large_batch() -> None:
         program.check([(bounds, x), (np.zeros_like(bounds), x), (np.eye(1, size, 299, dtype=np.int32)[0], x)])
 
 
-@pytest.mark.parametrize(
-    ("axes", "loops"),
-    [(((None, 0), (0, 0)), 1), (((0, None), (None, 0)), 1), (((0, 0), (0, 0)), 2)],
-    ids=["outer bound", "inner bound", "both"],
-)
-def test_vmap_of_vmap(axes: tuple[Any, Any], loops: int) -> None:
-    """Of two batches one loop is left at most: around the one launch of the inner batch."""
-    inner, outer = axes
-    mapped = jax.vmap(jax.vmap(programs.scale, in_axes=inner), in_axes=outer)
-    shape = {(None, 0): (2,), (0, None): (4,), (0, 0): (2, 4)}[inner]
-    bounds = np.resize(lengths(3, 0, 1, 5), shape)
-    x = ROW_ARRAYS[:2] if inner == (0, None) else np.stack([ROW_ARRAYS, ROW_ARRAYS + 1])
-    with CONTEXT, ir.Location.unknown():
-        program = batched(lower(mapped, bounds, x))
-        assert (program.said, program.loops) == ("", loops)
-        program.check([(bounds, x), (np.zeros_like(bounds), x)])
-
-
 def test_grad_of_vmap() -> None:
     """A loop in the forward pass and one in the backward pass both become a launch."""
 

@@ -323,6 +323,18 @@ def test_unknown_operation_is_refused() -> None:
     assert reasons(Source(body, scratch=(VMEM,))) == [("brand.new does something to memory that isn't followed", False)]
 
 
+def test_view_of_what_an_earlier_iteration_chose() -> None:
+    """In the second iteration nobody knows which buffer is shown, whatever it was in the first one."""
+    body = store("%s0") + (
+        "scf.for %k = %c0 to %c2 step %c1 : i32 {\n%a = arith.cmpi eq, %k, %c0 : i32\n"
+        "%b = arith.cmpi eq, %i0, %c1 : i32\n%c = arith.ori %a, %b : i1\n"
+        f"%r = scf.if %c -> ({VMEM}) {{\nscf.yield %s0 : {VMEM}\n}} else {{\nscf.yield %s1 : {VMEM}\n}}\n"
+        f"%v = tpu.memref_slice %r[%c0, %c0] : {VMEM} -> {VMEM}\n{load('%v', '%x')}{store('%out', '%x')}}}\n"
+    )
+    found = reasons(Source(body + store("%s1"), scratch=(VMEM, VMEM)))
+    assert found == [("vector.load does something to memory that isn't followed", False)]
+
+
 def test_written_prefetch_operand_is_state() -> None:
     """Paged attention keeps a flag in a prefetch operand; it crosses steps as scratch does."""
     body = f"""%n = memref.load %t0[%zero] : {TABLE}
@@ -436,6 +448,13 @@ def test_prefetch_for_the_next_step_is_refused() -> None:
 def test_effects_on_other_cores(op: str, reason: str) -> None:
     """Whatever talks to another core, or asks which core it is, is refused for certain."""
     assert reasons(Source(op + "\n" + COPY, scratch=(VMEM, SEM))) == [(reason, True)]
+
+
+@pytest.mark.parametrize(("kind", "fine"), [(VMEM, True), (HBM, False)])
+def test_buffer_of_a_step_of_its_own(kind: str, fine: bool) -> None:
+    """Nothing says that each core has one in memory that the cores share."""
+    told = [] if fine else [("what memref.alloca makes lies in memory that the cores share", False)]
+    assert reasons(Source(f"%own = memref.alloca() : {kind}\n" + COPY)) == told
 
 
 @pytest.mark.parametrize("config", [", \\22has_communication\\22: true", ", \\22collective_id\\22: 0"])

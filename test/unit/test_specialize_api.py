@@ -109,6 +109,10 @@ def test_mistakes_are_errors() -> None:
         ({"bounds": {"a:b:c": 3}}, "'a:b:c=3' is no value of a bound"),
         ({"budget": 0}, "option 'budget' expects an integer from 1 to 64, got 0"),
         ({"budget": "few"}, "budget: expects an integer, got 'few'"),
+        ({"budget": None}, "budget: expects an integer, got None"),
+        ({"code_budget": 1.5}, "code_budget: expects an integer, got 1.5"),
+        ({"compile_budget": 0, "keep": "profitable"}, "option 'compile-budget' expects a positive integer"),
+        ({"code_budget": 1000}, "option 'code-budget' expects a positive integer, and keep=profitable"),
     ],
 )
 def test_bad_options_are_errors(options: Any, message: str) -> None:
@@ -116,6 +120,15 @@ def test_bad_options_are_errors(options: Any, message: str) -> None:
     with pytest.raises(mosaic_grid.UserError) as caught:
         mosaic_grid.specialize(dynamic_programs.scale_in_place, **options)
     assert message in caught.value.message
+
+
+def test_budgets_reach_the_pass() -> None:
+    """The budgets in bytes and seconds are options of the pipeline that the function stands for."""
+    budgets = mosaic_grid.specialize(
+        dynamic_programs.scale_in_place, {0: 4}, keep="profitable", code_budget=100000, compile_budget=20
+    )
+    assert "code-budget=100000" in budgets.pipeline
+    assert "compile-budget=20" in budgets.pipeline
 
 
 def test_only_functions_are_specialized() -> None:

@@ -69,6 +69,11 @@ def test_without_a_compiler_folds_decide(target: str, kept: set[str], monkeypatc
         (remark,) = program.diagnostics
         assert remark.name == "variants-kept"
         assert len(remark.notes) == 2
+    # what they cost isn't known then, and that is said
+    with CONTEXT, ir.Location.unknown():
+        options = SpecializeGrid(values=("2=1",), keep="profitable", code_budget=1)
+        (remark,) = specialized(text, options, target).diagnostics
+        assert remark.notes[-1].message.startswith("no budget is kept to")
     # and a launch that keeps none stays as it was
     with CONTEXT, ir.Location.unknown():
         program = specialized(text, SpecializeGrid(values=("2=3",), keep="profitable"), target)

@@ -31,7 +31,7 @@ _CALLS = frozenset({"func.call", "func.return"})
 
 @dataclasses.dataclass(frozen=True)
 class Batched:
-    """An operand of which the iterations take one slice after the other; `source` is outside.
+    """An operand of which the iterations take one slice after the other; `source` is the same in all of them.
 
     `axes` are those of the source along which the loops go, the outermost loop first; `None` where one of several loops
     has the same in each of its iterations.
@@ -162,7 +162,7 @@ class Body:
         source = self.iterations.source(Place(op.operands[0], place.calls)).value
         if isinstance(source, ir.BlockArgument) and source.owner == self.iterations.body:
             return Batched(self.unchanged[source.arg_number], (axis,)) if source.arg_number in self.unchanged else None
-        return Batched(source, (axis,)) if self._is_outside(source) else None
+        return Batched(source, (axis,)) if self._is_shared(source) else None
 
     def _is_shared(self, value: Value) -> bool:
         """Whether a value is outside of the loop, passed on unchanged, or computed from such values only."""

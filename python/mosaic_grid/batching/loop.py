@@ -21,7 +21,7 @@ from mosaic_grid.program import Launch
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """A loop over a batch, or several in each other: `op` is the outermost, `sizes` how often each runs, outermost first.
+    """A loop over a batch, or several in each other: `op` is the outermost, `sizes` how often each runs, it first.
 
     `outputs` has the result of the loop that collects each of the launch's, and `axes` the axes of it along which the
     loops do. `rest` are the loop's other results: what it passes on, or the last values of counters.

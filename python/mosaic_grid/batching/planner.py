@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from mosaic_grid.batching.body import NAME
-from mosaic_grid.batching.loop import Loop, recognize, widened
+from mosaic_grid.batching.loop import recognize, widened
 from mosaic_grid.batching.plan import Plan, make_plan
 from mosaic_grid.branches import Branch, branch_of
 from mosaic_grid.dataflow.control import Function, functions_of
@@ -60,12 +60,13 @@ def _plan(launch: Launch, functions: Mapping[str, Function], scalars: OuterScala
     loop = recognize(launch, functions)
     if isinstance(loop, Objection):
         return loop
-    loops: list[Loop] = []
-    while loop is not None:
-        loops.append(loop)
-        loop = widened(loop, functions)
-    plans = (make_plan(each, scalars) for each in reversed(loops))
-    return next((plan for plan in plans if isinstance(plan, Plan)), make_plan(loops[0], scalars))
+    loops = [loop]
+    while wider := widened(loops[-1], functions):
+        loops.append(wider)
+    plan: Plan | Objection = make_plan(loops.pop(), scalars)
+    while isinstance(plan, Objection) and loops:
+        plan = make_plan(loops.pop(), scalars)
+    return plan
 
 
 def _refusal(launch: Launch, objection: Objection) -> Diagnostic:

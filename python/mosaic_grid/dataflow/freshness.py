@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 
 from jaxlib.mlir import ir
 
+from mosaic_grid import memory
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.body import listing_of
 from mosaic_grid.dataflow.memory import Box, Root, View, whole
@@ -51,20 +52,22 @@ def follow(kernel: Kernel, last_split: int) -> Steps:
 
     A kernel is walked no more often than it takes: answers that are known to be the same are.
     """
-    alone = any_step(kernel)
-    if _is_self_contained(Steps(alone, alone)):
-        # a step that relies on no other one does so whatever is known of its indices
-        return Steps(alone, alone)
+    if not _has_scratch(kernel):  # seldom written anew by each step, so that this walk would be for nothing
+        alone = any_step(kernel)
+        if _is_self_contained(Steps(alone, alone)):
+            # a step that relies on no other one does so whatever is known of its indices
+            return Steps(alone, alone)
     # what may be split further in, mostly together with this one, may be split here: fewer steps rely on each other
     together = max((axis for axis, each in enumerate(kernel.grid) if each.is_parallel), default=last_split)
-    if together > last_split and _is_self_contained(steps := _followed(kernel, together, alone)):
+    if together > last_split and _is_self_contained(steps := _followed(kernel, together)):
         return steps
-    return _followed(kernel, last_split, alone)
+    return _followed(kernel, last_split)
 
 
-def _followed(kernel: Kernel, last_split: int, alone: Findings) -> Steps:
+def _followed(kernel: Kernel, last_split: int) -> Steps:
     inner = [axis for axis in range(last_split + 1, len(kernel.grid)) if kernel.grid[axis].bound != 1]
     if not inner:
+        alone = any_step(kernel)
         return Steps(alone, alone)
     used = _used(kernel, inner)
     known = kernel.memo.get((follow, used))
@@ -75,6 +78,11 @@ def _followed(kernel: Kernel, last_split: int, alone: Findings) -> Steps:
             known = Steps(*(dataclasses.replace(found, uncovered=[], unmatched=[]) for found in known.walks))
         kernel.memo[follow, used] = known
     return cast("Steps", known)
+
+
+def _has_scratch(kernel: Kernel) -> bool:
+    """Whether there is memory that mostly holds something from one step to the next."""
+    return any(memory.space_of(ir.MemRefType(each.type)) != memory.SEMAPHORES for each in kernel.scratch)
 
 
 def _first(kernel: Kernel, used: tuple[int, ...]) -> Walk:

@@ -26,6 +26,7 @@ def _private(step: Step, event: Event) -> None:
 
 def _view(step: Step, event: Event) -> None:
     base = step.view(event.operands[0])
+    step.hide(event.results)
     if base is not None:
         step.show(event.results[0], view_of(event, base, step.scalars))
 

@@ -140,6 +140,7 @@ class Walk(Step):
         return list(end.operands) if end is not None else []
 
     def _pass_on(self, op: ir.Operation, given: Sequence[Value]) -> None:
+        self.hide(op.results)
         for result, value in zip(op.results, given, strict=False):
             if is_memory(result):
                 view = self.view(value)

@@ -16,8 +16,9 @@ from mosaic_grid.dataflow.collisions import Blocks
 from mosaic_grid.dataflow.effects import Effect, effect_of
 from mosaic_grid.dataflow.freshness import Steps
 from mosaic_grid.dataflow.kernel import prefetch_names
-from mosaic_grid.dataflow.memory import Box, Root, Span
+from mosaic_grid.dataflow.memory import Root, Span
 from mosaic_grid.dataflow.scalars import is_stable
+from mosaic_grid.dataflow.uses import may_be_chosen_away
 from mosaic_grid.ir_types import Value
 from mosaic_grid.legality.meetings import EFFORT, Answer, Apart, Arena, Meeting, Undecided
 from mosaic_grid.legality.parts import Part, hull
@@ -147,9 +148,11 @@ def _arena(sharing: Sharing, accesses: Accesses) -> Arena:
         effort = EFFORT // 10 if sharing.trusted else EFFORT
         shared = Arena(sharing.bounds, sharing.most, tables, not sharing.trusted, effort)
         kernel.memo[key] = shared.within(
-            _part(touch.box, touch.root, touch.guards)
+            Part(touch.box, touch.root.shape, touch.guards)
             for touch in accesses.touches
-            if not touch.masked and touch.root.number == 0 and touch.root.argument is not None
+            # nobody minds what a load finds that a selection drops
+            if not (touch.masked or may_be_chosen_away(touch.op))
+            if touch.root.number == 0 and touch.root.argument is not None
         )
     arena: Arena = kernel.memo[key]
     return arena
@@ -166,12 +169,12 @@ def _by_hand(sharing: Sharing, accesses: Accesses, arguments: Sequence[int]) -> 
 
 
 def _in_systems(accesses: Accesses, touch: Touch) -> Iterator[tuple[System, Part]]:
-    """The part that is touched, and those around it that other views were made of, each in its own system."""
+    """The part that is touched, and those of views around it, each in its own system; these may be out of bounds."""
     root, box = touch.root, touch.box
     while True:
         system = _system(accesses, root)
         if system is not None:
-            yield system, _part(box, root, touch.guards)
+            yield system, Part(box, root.shape, touch.guards, inside=root == touch.root)
         if root not in accesses.inside:
             return
         root, box = accesses.inside[root]
@@ -208,10 +211,6 @@ def _shown(blocks: Blocks) -> Part:
     )
     box = tuple(Span(start, sym.constant(size)) for start, size in zip(starts, blocks.sizes, strict=True))
     return Part(box, blocks.sizes, inside=False)
-
-
-def _part(box: Box | None, root: Root, guards: tuple[sym.Expr, ...]) -> Part:
-    return Part(box, root.shape, guards)
 
 
 def _coarse(places: Iterable[Place]) -> Iterator[Place]:

@@ -39,6 +39,8 @@ def specialize(
     budget: int = 8,
     keep: Keep = "all",
     min_gain: int = 2,
+    code_budget: int | None = None,
+    compile_budget: int | None = None,
     target: str | None = None,
     contracts: str | Iterable[str] = (),
     record: str | Path | None = None,
@@ -55,6 +57,8 @@ def specialize(
             alone, for each dynamic bound; or the path of a file with values, as `values=@FILE` takes it. With neither
             this nor `ladder` all bounds that are proved to be possible, if those are few.
         ladder, bucket, budget, keep, min_gain: As the options of the pass `specialize-grid`.
+        code_budget, compile_budget: So too: with `keep="profitable"` the most bytes of code that the variants of a
+            kernel may have in all, and the most seconds that compiling them may take.
         target: The chip that the program is made for: `"v5p"`.
         contracts: Promises about the arguments, as `mosaic-opt --contracts` takes them: `"n <= 64"`.
         record: A file that is told which bounds kernels are launched with, the most frequent first, as `bounds` and
@@ -70,12 +74,23 @@ def specialize(
         raise UserError(f"a {type(fn).__name__} can't be specialized", notes=["give a function of arrays"])
     _check("bucket", bucket, get_args(Bucket))
     _check("keep", keep, get_args(Keep))
-    for name, number in (("budget", budget), ("min_gain", min_gain)):
+    integers: dict[str, object] = {"budget": budget, "min_gain": min_gain}
+    optional = {"code_budget": code_budget, "compile_budget": compile_budget}
+    integers.update((name, number) for name, number in optional.items() if number is not None)
+    for name, number in integers.items():
         if not isinstance(number, int):
             raise UserError(f"{name}: expects an integer, got {number!r}")
     try:
         options = SpecializeGrid(
-            tuple(_elements(bounds)), ladder, bucket, budget, keep, min_gain, target="" if target is None else target
+            values=tuple(_elements(bounds)),
+            ladder=ladder,
+            bucket=bucket,
+            budget=budget,
+            keep=keep,
+            min_gain=min_gain,
+            code_budget=code_budget,
+            compile_budget=compile_budget,
+            target="" if target is None else target,
         )
     except (ValueError, TypeError) as refusal:
         raise UserError(f"mosaic_grid.specialize: {refusal}") from None

@@ -66,23 +66,26 @@ class Judge:
         if self.target is None or not self.target.topology or not libtpu_available():
             verdicts = [judged_by_folds(launch.kernel, variant, self._cores) for variant in variants]
             rows = [(name, *[""] * 4, str(verdict)) for name, verdict in zip(names, verdicts, strict=True)]
-            self._tell(launch.kernel, verdicts, "by what folds away", rows)
+            lines = _table(rows)
+            if self.thresholds.code_bytes is not None or self.thresholds.seconds is not None:
+                lines.append("no budget is kept to: only the compiler says what code and seconds variants take")
+            self._tell(launch.kernel, verdicts, "by what folds away", lines)
         else:
             original, *measured = measure(launch, [None, *variants], self.target)
             verdicts = judged_by_schedule(original, measured, self.thresholds)
             rows = [_row(name, each, str(v)) for name, each, v in zip(names, measured, verdicts, strict=True)]
             dynamic = _row(f"({', '.join(map(str, grid))})", original, original.error and _failure(original))
-            self._tell(launch.kernel, verdicts, f"for {self.target}", [_HEADER, dynamic, *rows])
+            self._tell(launch.kernel, verdicts, f"for {self.target}", _table([_HEADER, dynamic, *rows]))
         return dict(zip(variants, verdicts, strict=True))
 
     @property
     def _cores(self) -> int:
         return self.target.cores if self.target else 2
 
-    def _tell(self, kernel: Kernel, verdicts: Sequence[Verdict], how: str, rows: Sequence[Sequence[str]]) -> None:
+    def _tell(self, kernel: Kernel, verdicts: Sequence[Verdict], how: str, lines: Sequence[str]) -> None:
         kept = sum(verdict.kept for verdict in verdicts)
         message = f"specialize-grid keeps {kept} of {len(verdicts)} variants of '{kernel.name}' {how}"
-        notes = tuple(note(line) for line in _table(rows))
+        notes = tuple(map(note, lines))
         place = first_place(kernel.body)
         self.remarks.append(Diagnostic(Severity.REMARK, message, place, "variants-kept", notes, kernel.name))
 
