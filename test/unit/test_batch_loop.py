@@ -149,6 +149,14 @@ def test_other_loops(function: Callable[..., Any], reason: str) -> None:
         assert str(program.after) == str(program.before)
 
 
+def summing(kernel: Callable[..., None], n: Any, x: Any) -> Any:
+    """A launch of a kernel that has a block of scratch to sum up in."""
+    spec = pl.BlockSpec(BLOCK, lambda i: (i, 0))
+    scratch = [pltpu.VMEM(BLOCK, jnp.float32)]
+    launch = pl.pallas_call(kernel, array(*x.shape), grid=(n,), in_specs=[spec], out_specs=spec, scratch_shapes=scratch)
+    return launch(x)
+
+
 def kept_sum(n: Any, x: Any) -> Any:
     """A sum that starts with what the last launch has left in scratch."""
 
@@ -156,10 +164,7 @@ def kept_sum(n: Any, x: Any) -> Any:
         sum_ref[...] += x_ref[...]
         o_ref[...] = sum_ref[...]
 
-    spec = pl.BlockSpec(BLOCK, lambda i: (i, 0))
-    scratch = [pltpu.VMEM(BLOCK, jnp.float32)]
-    launch = pl.pallas_call(kernel, array(*x.shape), grid=(n,), in_specs=[spec], out_specs=spec, scratch_shapes=scratch)
-    return launch(x)
+    return summing(kernel, n, x)
 
 
 def late_sum(n: Any, x: Any) -> Any:
@@ -173,10 +178,7 @@ def late_sum(n: Any, x: Any) -> Any:
         sum_ref[...] += x_ref[...]
         o_ref[...] = sum_ref[...]
 
-    spec = pl.BlockSpec(BLOCK, lambda i: (i, 0))
-    scratch = [pltpu.VMEM(BLOCK, jnp.float32)]
-    launch = pl.pallas_call(kernel, array(*x.shape), grid=(n,), in_specs=[spec], out_specs=spec, scratch_shapes=scratch)
-    return launch(x)
+    return summing(kernel, n, x)
 
 
 def scribbled(n: Any, x: Any) -> Any:
