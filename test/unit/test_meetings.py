@@ -294,3 +294,15 @@ def test_numbers_of_a_step_are_its_own() -> None:
         for part in [Part((Span(sym.add(base, sym.mul(base, sym.constant(7)), index), sym.constant(8)),), (999,))]
     ]
     assert [type(answer) for answer in answers] == [Undecided, Undecided, Apart]
+
+
+def test_each_content_of_a_table_is_told_once() -> None:
+    """Steps that read one element of a table by way of another have it once among the contents with which they meet."""
+    small = sym.Range(0, 3)
+    by_way = sym.load(f"{TABLE}2", (sym.load(f"{TABLE}3", (grid_index(0, 4),), small),), small)
+    part = Part((Span(sym.mul(by_way, sym.constant(8)), sym.constant(8)),), (32,), ())
+    answer = Arena((4,), {}, TABLES | {f"{TABLE}3": "u"}).meet(part, part, (0,))
+    assert isinstance(answer, Undecided)
+    assert answer.meeting is not None
+    assert "t[0]" in dict(answer.meeting.values)
+    assert len(set(answer.meeting.values)) == len(answer.meeting.values)

@@ -211,7 +211,8 @@ def witness_of(steps: Steps, values: Mapping[str, int], block: tuple[Expr, ...] 
     """The values by what they are: of the grid's points, or of inputs; for a claim that fails where these are 1."""
     points = tuple((role, tuple(values[name] for name in names)) for role, names in steps.points.items())
     used = {name for names in steps.points.values() for name in names}
-    inputs = tuple((steps.label(name, values), value) for name, value in values.items() if name not in used)
+    told = ((steps.label(name, values), value) for name, value in values.items() if name not in used)
+    inputs = tuple(dict.fromkeys(told))  # several reads may be of one element
     shown = None if block is None else tuple(_shown(steps, index, values) for index in block)
     return Witness(inputs, points, shown, steps.overflow((*(block or ()), *bad), values))
 
