@@ -82,7 +82,8 @@ def _followed(kernel: Kernel, last_split: int) -> Steps:
 
 def _has_scratch(kernel: Kernel) -> bool:
     """Whether there is memory that mostly holds something from one step to the next."""
-    return any(memory.space_of(ir.MemRefType(each.type)) != memory.SEMAPHORES for each in kernel.scratch)
+    kinds = (each.type for each in kernel.scratch)
+    return any(isinstance(kind, ir.MemRefType) and memory.space_of(kind) != memory.SEMAPHORES for kind in kinds)
 
 
 def _first(kernel: Kernel, used: tuple[int, ...]) -> Walk:
