@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mosaic_grid.cpu.xla_options import COMPILER_OPTIONS as COMPILER_OPTIONS
     from mosaic_grid.errors import UserError as UserError
     from mosaic_grid.runner.api import run as run
     from mosaic_grid.runner.recorded import KernelError as KernelError
@@ -20,6 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 __version__ = "0.1.0"
 
 _LATER = {
+    "COMPILER_OPTIONS": "mosaic_grid.cpu.xla_options",
     "run": "mosaic_grid.runner.api",
     "specialize": "mosaic_grid.runner.specialized",
     "KernelError": "mosaic_grid.runner.recorded",

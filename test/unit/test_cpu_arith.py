@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mosaic_grid.cpu import execute
 from mosaic_grid.cpu.arrays import DTYPES
+from mosaic_grid.cpu.xla_options import COMPILER_OPTIONS
 
 WIDTHS = (4, 8, 16, 32, 64)
 
@@ -206,11 +207,11 @@ def test_extremes(name: str, compute: Any, kind: str) -> None:
     assert same(result, np.array(expected).astype(DTYPES[kind]))
 
 
-@pytest.mark.parametrize("options", [execute.OPTIONS, ()])
+@pytest.mark.parametrize("options", [COMPILER_OPTIONS, {}])
 @pytest.mark.parametrize("kind", ["bf16", "f16", "f8E5M2"])
 def test_no_rounding_is_skipped(kind: str, options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The product is rounded before it is added to, with our options and with those that JAX compiles with."""
-    monkeypatch.setattr(execute, "OPTIONS", options)
+    monkeypatch.setattr(execute, "COMPILER_OPTIONS", options)
     rng = np.random.default_rng(0)
     a, b, c = (rng.standard_normal(1000).astype(DTYPES[kind]) for _ in range(3))
     vector = f"vector<1000x{kind}>"
@@ -222,10 +223,10 @@ def test_no_rounding_is_skipped(kind: str, options: Any, monkeypatch: pytest.Mon
     assert same(result, a * b + c)
 
 
-@pytest.mark.parametrize("options", [execute.OPTIONS, ()])
+@pytest.mark.parametrize("options", [COMPILER_OPTIONS, {}])
 def test_no_conversion_is_skipped(options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """To bf16 and back loses digits, with our options and with those that JAX compiles with."""
-    monkeypatch.setattr(execute, "OPTIONS", options)
+    monkeypatch.setattr(execute, "COMPILER_OPTIONS", options)
     values = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
     (result,) = run(
         "func.func @f(%a: vector<1000xf32>) -> vector<1000xf32> {"

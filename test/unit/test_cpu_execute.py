@@ -17,6 +17,7 @@ from mosaic_grid.context import create_context
 from mosaic_grid.cpu import execute
 from mosaic_grid.cpu.arrays import DTYPES, Array
 from mosaic_grid.cpu.execute import ClientError, Executable, compile_program
+from mosaic_grid.cpu.xla_options import COMPILER_OPTIONS, SCHEDULER
 from mosaic_grid.errors import UserError
 
 IDENTITY = "module {{ func.func public @main(%a: {0}) -> {0} {{ return %a : {0} }} }}"
@@ -167,12 +168,19 @@ def test_another_interface_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled("module { func.func @main() { return } }")
 
 
-def test_our_option_is_one_that_xla_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """XLA reads the options: it refuses one that doesn't exist, and takes ours."""
-    assert compiled("module { func.func @main() { return } }")() == []
-    monkeypatch.setattr(execute, "OPTIONS", (("xla_no_such_option", False),))
+def test_our_options_are_some_that_xla_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA reads the options: it takes all of ours, and refuses one that doesn't exist."""
+    module = ir.Module.parse("module { func.func @main() { return } }").operation
+    assert execute._compile(module, list(COMPILER_OPTIONS.items())) is not None
+    monkeypatch.setattr(execute, "COMPILER_OPTIONS", {"xla_no_such_option": False})
     with pytest.raises(UserError, match="xla_no_such_option"):
         compiled("module { func.func @main() { return } }")
+
+
+def test_an_xla_without_that_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only makes a program faster is left out where XLA doesn't know it."""
+    monkeypatch.setattr(execute, "COMPILER_OPTIONS", {SCHEDULER: "CPU_SCHEDULER_TYPE_OF_ANOTHER_RELEASE"})
+    assert compiled("module { func.func @main() { return } }")() == []
 
 
 def test_neither_jax_nor_a_word() -> None:

@@ -19,12 +19,9 @@ from jaxlib import _jax, xla_client
 from jaxlib.mlir import ir
 
 from mosaic_grid.cpu.arrays import Array, TensorSpec, spec_of
+from mosaic_grid.cpu.xla_options import COMPILER_OPTIONS, SCHEDULER
 from mosaic_grid.errors import UserError
 from mosaic_grid.write import write_bytecode
-
-OPTIONS = (("xla_allow_excess_precision", False),)
-"""Every rounding that the program asks for is made: XLA may otherwise drop a conversion to a narrow float and back."""
-
 
 QUICK = ("xla_backend_optimization_level", 0)
 """LLVM optimises nothing. Some of its passes take time that grows with the square of a loop's length."""
@@ -72,12 +69,24 @@ def compile_program(module: ir.Operation, *, quick: bool = False) -> Executable:
     """
     _refuse_many_devices(module)
     arguments, results = _signature(module)
+    options = [*COMPILER_OPTIONS.items(), *([QUICK] if quick else [])]
     with _guarded("compiling"):
-        client, device = _client()
-        options = _jax.CompileOptions()
-        options.env_option_overrides = [*OPTIONS, *([QUICK] if quick else [])]
-        loaded = client.compile_and_load(write_bytecode(module), _jax.DeviceList((device,)), options)
+        try:
+            loaded = _compile(module, options)
+        except _jax.JaxRuntimeError as error:
+            if SCHEDULER not in str(error):
+                raise
+            # an XLA without it schedules as it likes: slower, with the same results
+            loaded = _compile(module, [(name, value) for name, value in options if name != SCHEDULER])
     return Executable(arguments, results, loaded)
+
+
+def _compile(module: ir.Operation, options: Sequence[tuple[str, str | int]]) -> Any:
+    """The program as XLA loads it."""
+    client, device = _client()
+    compile_options = _jax.CompileOptions()
+    compile_options.env_option_overrides = list(options)
+    return client.compile_and_load(write_bytecode(module), _jax.DeviceList((device,)), compile_options)
 
 
 @functools.cache

@@ -1,11 +1,11 @@
-"""How XLA compiles a program whose kernels run on the CPU: with every rounding that they ask for."""
+"""Programs whose kernels run on the CPU are compiled with the options for such."""
 
 from __future__ import annotations
 
 from types import ModuleType
 from typing import Any
 
-from mosaic_grid.cpu.execute import OPTIONS
+from mosaic_grid.cpu.xla_options import COMPILER_OPTIONS
 from mosaic_grid.jax_hook.internals import internal
 
 EXACT = "mosaic_grid.exact"
@@ -22,7 +22,7 @@ def patch(module: ModuleType) -> None:
     ) -> Any:
         if EXACT in computation.operation.attributes:
             chosen = {name for name, _ in compile_options.env_option_overrides}
-            added = [(name, value) for name, value in OPTIONS if name not in chosen]
+            added = [(name, value) for name, value in COMPILER_OPTIONS.items() if name not in chosen]
             compile_options.env_option_overrides = [*compile_options.env_option_overrides, *added]
         return stock(backend, computation, devices, compile_options, *rest, **more)
 

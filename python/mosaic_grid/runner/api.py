@@ -79,8 +79,9 @@ def run(
     Returns:
         A tuple of arrays, always: what the function returned as a tree is flat in its program. The arrays are NumPy's,
         and read-only. In a function that JAX traces (`jax.jit`, `jax.vmap`) they are traced arrays, and the program
-        becomes a part of that function. XLA may then keep more precision than the program asks for in bf16, unless
-        the function is compiled with `compiler_options={"xla_allow_excess_precision": False}`.
+        becomes a part of that function. XLA may then keep more precision than the program asks for in bf16, and
+        takes up to twice as long, unless the function is compiled with
+        `compiler_options=dict(mosaic_grid.COMPILER_OPTIONS)`.
 
     Compiled programs are remembered by their content. Raises `mosaic_grid.UserError` for whatever can't be run, and a
     `mosaic_grid.KernelError`, which is one too, for a kernel that waits for what can't come. Not in a function that JAX
