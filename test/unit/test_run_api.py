@@ -200,10 +200,16 @@ def test_inside_of_jit(doubling: Any) -> None:
 
     np.testing.assert_array_equal(function(np.int32(4), X), 4 * (X + 1) - 1)
     # a number that isn't traced is a part of the function too
-    options = dict(mosaic_grid.COMPILER_OPTIONS)
-    fixed = jax.jit(lambda x: mosaic_grid.run(doubling, 4, x)[0], compiler_options=options)
+    fixed = jax.jit(lambda x: mosaic_grid.run(doubling, 4, x)[0])
     np.testing.assert_array_equal(fixed(X), 2 * X)
     assert len(str(jax.make_jaxpr(fixed)(X))) < len(doubling.as_text()) / 2
+
+
+def test_our_options_inside_of_jit(doubling: Any) -> None:
+    """JAX takes the options that we compile with."""
+    options = dict(mosaic_grid.COMPILER_OPTIONS)
+    run = jax.jit(lambda x: mosaic_grid.run(doubling, 4, x)[0], compiler_options=options)
+    np.testing.assert_array_equal(run(X), 2 * X)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
