@@ -122,8 +122,9 @@ def array(shape: tuple[int, ...]) -> Any:
 def seconds(case: Case) -> tuple[float, float]:
     """The least seconds that the loop and the launch take, the two taking turns; their results are the same."""
     lowered, arguments = case.lower(), case.arguments
+    options = dict(mosaic_grid.COMPILER_OPTIONS)
     programs = [
-        jax.jit(lambda *given, passes=passes: mosaic_grid.run(lowered, *given, passes=passes))
+        jax.jit(lambda *given, passes=passes: mosaic_grid.run(lowered, *given, passes=passes), compiler_options=options)
         for passes in ("", "batch-grid")
     ]
     one, other = (np.asarray(program(*arguments)[0]) for program in programs)

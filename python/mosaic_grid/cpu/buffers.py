@@ -2,7 +2,7 @@
 
 An output's block goes back when the next step has another, an input's comes in then: as Mosaic's pipeline does it, one
 step at a time. A buffer that is known to hold another block at each step, or the same one throughout, needs no
-comparison; what it holds is the same.
+comparison, and neither does one that each step writes whole; what the arrays hold is the same.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Streamed(Buffer):
 
 
 class Written(Buffer):
-    """An output with another block at each step: it goes back at the end of each."""
+    """An output with another block at each step, or that each step writes anew: it goes back at the end of each."""
 
     def enter(self, low: Lowering, place: Sequence[Index]) -> None:
         """Starts with a fresh buffer."""
@@ -162,13 +162,13 @@ class Held(Buffer):
 
 
 def buffer_for(
-    operand: Operand, shape: tuple[int, ...], fastest: Sequence[int], *, shared: bool, restores: bool
+    operand: Operand, shape: tuple[int, ...], fastest: Sequence[int], *, shared: bool, restores: bool, fresh: bool
 ) -> Buffer:
     """The kind of buffer that moves no more than it must.
 
     `shape` is the one the kernel sees. `fastest` are the dimensions one of which changes at every step, the innermost
-    last (none for a grid of one step), and `shared` says that somebody may write the array, or the buffer of an input,
-    meanwhile.
+    last (none for a grid of one step), `shared` says that somebody may write the array, or the buffer of an input,
+    meanwhile, and `fresh` that each step writes all of the buffer whatever it holds.
     """
     block, array = operand.block, operand.array
     assert block is not None
@@ -178,7 +178,7 @@ def buffer_for(
             return Resident(operand, block, root)
         if not fastest or block.depends_on(fastest[-1]):
             return Streamed(operand, block, root)
-    if operand.is_output and not shared and not restores and all(map(block.follows, fastest)):
+    if operand.is_output and not shared and not restores and (fresh or all(map(block.follows, fastest))):
         return Written(operand, block, root)
     held = tuple(
         Root(f"block {axis} of {root.name}", (), build.i32_type(), Kind.GRID) for axis in range(len(block.shape))

@@ -18,6 +18,7 @@ from mosaic_grid.cpu.lockstep import meet
 from mosaic_grid.cpu.lowering import Lowering
 from mosaic_grid.cpu.operands import Array, aliases_of, array_for, placed
 from mosaic_grid.cpu.outer import is_blank
+from mosaic_grid.cpu.overwritten import is_overwritten
 from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.rules import random, semaphore
 from mosaic_grid.cpu.types import is_semaphore, lowered_element
@@ -147,7 +148,14 @@ class LaunchBody:
                 continue
             writers = [other for other in assignment.operands if other.array is operand.array and other is not operand]
             shared = bool(writers) if operand.is_output else operand.array in changed or operand.argument in written
-            buffer = buffer_for(operand, tuple(window.type.shape), fastest, shared=shared, restores=window.restores)
+            buffer = buffer_for(
+                operand,
+                tuple(window.type.shape),
+                fastest,
+                shared=shared,
+                restores=window.restores,
+                fresh=operand.is_output and is_overwritten(block, operand.argument),
+            )
             buffers.append(buffer)
             views.append(View(buffer.root))
         scratch = tuple(_scratch_root(number, argument) for number, argument in enumerate(kernel.scratch))
