@@ -126,30 +126,52 @@ def test_subcores_meet_in_their_core_s_memory(cores: int) -> None:
     np.testing.assert_array_equal(quietly(jax.jit(call), x), x[:, ::-1])
 
 
-def test_cores_of_several_steps_are_refused() -> None:
-    """Cores with steps of their own meet in each of them: that is refused, at the signal."""
+@pytest.mark.parametrize(("steps", "dynamic"), [(1, False), (3, False), (0, True), (1, True), (3, True)])
+def test_cores_that_meet_in_each_of_their_steps(steps: int, dynamic: bool) -> None:
+    """Cores with steps of their own go through these together; each has blocks and scratch."""
+    x = np.arange(2 * 3 * 8 * 128, dtype=np.int32).reshape(6, 8, 128)
 
-    def kernel(x_ref: Any, o_ref: Any, semaphore: Any) -> None:
-        pl.semaphore_signal(semaphore, core_index=1 - pl.program_id(0))
-        pl.semaphore_wait(semaphore, 1)
-        o_ref[...] = x_ref[...]
+    def kernel(x_ref: Any, mailbox: Any, o_ref: Any, semaphore: Any, row: Any, count: Any) -> None:
+        core, step = pl.program_id(0), pl.program_id(1)
 
-    block = pl.BlockSpec((8, 128), lambda i, j: (i, 0))
-    call = pl.pallas_call(
-        kernel,
-        out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype),
-        grid=(2, 3),
-        in_specs=[block],
-        out_specs=block,
-        scratch_shapes=[COUNTER],
-        compiler_params=pltpu.CompilerParams(dimension_semantics=(pltpu.CORE_PARALLEL, pltpu.ARBITRARY)),
-    )
-    with pytest.raises(UnsupportedKernelError, match=r"test_cpu_lockstep.py:\d+:\d+: tpu.sem_signal: a signal to"):
-        jax.jit(call)(X)
+        def meet() -> None:
+            pl.semaphore_signal(semaphore, core_index=1 - core)
+            pl.semaphore_wait(semaphore, 1)
+
+        @pl.when(step == 0)
+        def _() -> None:
+            count[0] = 0
+
+        count[0] += core + 1
+        row[...] = x_ref[...]
+        pltpu.sync_copy(row, mailbox.at[core])
+        meet()
+        pltpu.sync_copy(mailbox.at[1 - core], row)
+        meet()
+        o_ref[...] = row[...] + 100_000 * count[0]
+
+    def call(n: Any, x: Any) -> Any:
+        block = pl.BlockSpec((None, 8, 128), lambda i, j: (3 * i + j, 0, 0))
+        whole = pl.BlockSpec(memory_space=pl.ANY)
+        return pl.pallas_call(
+            kernel,
+            out_shape=(jax.ShapeDtypeStruct((2, 8, 128), x.dtype), jax.ShapeDtypeStruct(x.shape, x.dtype)),
+            grid=(2, n),
+            in_specs=[block],
+            out_specs=(whole, block),
+            scratch_shapes=[COUNTER, pltpu.VMEM((8, 128), jnp.int32), pltpu.SMEM((1,), jnp.int32)],
+            compiler_params=pltpu.CompilerParams(dimension_semantics=(pltpu.CORE_PARALLEL, pltpu.ARBITRARY)),
+        )(x)[1]
+
+    found = jax.jit(call)(steps, x) if dynamic else jax.jit(lambda x: call(steps, x))(x)
+    for core in range(2):
+        for step in range(steps):
+            expected = x[3 * (1 - core) + step] + 100_000 * (core + 1) * (step + 1)
+            np.testing.assert_array_equal(found[3 * core + step], expected)
 
 
 def test_wait_in_a_loop_is_refused() -> None:
-    """Where a wait isn't met by every core alike the kernel is refused, at the wait."""
+    """Where a wait isn't surely met by every core alike the kernel is refused, at the wait."""
 
     def meet(semaphores: Any) -> None:
         @pl.loop(0, lax.axis_index("core") + 1)
@@ -158,3 +180,67 @@ def test_wait_in_a_loop_is_refused() -> None:
 
     with pytest.raises(UnsupportedKernelError, match=r"test_cpu_lockstep.py:\d+:\d+: tpu.sem_wait: .* a loop"):
         exchanged(meet)(X)
+
+
+def in_a_loop(semaphores: Any) -> None:
+    """Three barriers, one a round."""
+
+    @pl.loop(0, 3)
+    def _(_: Any) -> None:
+        barrier(semaphores)
+
+
+def scoped_in_a_loop(semaphores: Any) -> None:
+    """Rounds whose number is computed, each with a semaphore of its own."""
+
+    @pl.loop(0, lax.axis_size("core") * 2, step=2)
+    def _(_: Any) -> None:
+        scoped_barrier(semaphores)
+
+
+def in_a_condition(semaphores: Any) -> None:
+    """The second round of two has the barrier, in a loop of its own."""
+
+    @pl.loop(0, 2)
+    def _(i: Any) -> None:
+        @pl.when(i == 1)
+        def _() -> None:
+            in_a_loop(semaphores)
+
+
+@pytest.mark.parametrize("meet", [in_a_loop, scoped_in_a_loop, in_a_condition])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_cores_meet_in_loops_and_conditions(meet: Callable[[Any], None], cores: int) -> None:
+    """Where they are the same on all cores these go through them together."""
+    wanted = X if cores == 1 else np.roll(X, 8, axis=0)
+    np.testing.assert_array_equal(exchanged(meet, cores)(X), wanted + 1)
+
+
+def test_rounds_hand_on_what_each_core_has() -> None:
+    """What a core keeps from round to round, in memory or as a value, is its own; what it sends the other gets."""
+
+    def kernel(x_ref: Any, shared: Any, o_ref: Any, semaphores: Any, row: Any, counts: Any) -> None:
+        core = lax.axis_index("core")
+        pltpu.sync_copy(x_ref.at[core], row)
+
+        def exchange(i: Any, total: Any) -> Any:
+            pltpu.sync_copy(row, shared.at[core])
+            barrier(semaphores)
+            pltpu.sync_copy(shared.at[1 - core], row)
+            barrier(semaphores)
+            row[...] += core + 1
+            return total + 10 * (core + 1) + i
+
+        counts[...] = jnp.full(counts.shape, lax.fori_loop(0, 3, exchange, jnp.int32(core)), jnp.int32)
+        pltpu.sync_copy(row, o_ref.at[core, 0])
+        pltpu.sync_copy(counts, o_ref.at[core, 1])
+
+    x = np.stack([X[:8], 100 + X[8:]])
+    block = pltpu.VMEM((8, 128), jnp.int32)
+    out = (jax.ShapeDtypeStruct((2, 8, 128), jnp.int32), jax.ShapeDtypeStruct((2, 2, 8, 128), jnp.int32))
+    call = pl.kernel(
+        kernel, out_type=out, mesh=tensor_cores(2), scratch_types=[COUNTER((2,)), block, block]
+    )  # fmt: skip
+    rows, counts = jax.jit(call)(x)[1].swapaxes(0, 1)
+    np.testing.assert_array_equal(rows, np.stack([x[1] + 1 + 2 + 1, x[0] + 2 + 1 + 2]))
+    np.testing.assert_array_equal(counts[:, 0, 0], [0 + 3 * 10 + 3, 1 + 3 * 20 + 3])

@@ -22,10 +22,10 @@ def check_fit(launch: Launch, kernel: Kernel) -> None:
     op = launch.op
     _check_form(kernel)
     dynamic, prefetch = kernel.dynamic_dimensions, kernel.prefetch
-    scalar, wide = (ir.RankedTensorType.get([], ir.IntegerType.get_signless(width)) for width in (32, 64))
     for axis, operand in zip(dynamic, op.operands, strict=False):
-        if operand.type not in (scalar, wide):
-            raise ProgramError(f"the bound of dimension {axis} of @{kernel.symbol} is {operand.type}, not {scalar}", op)
+        if not _is_bound(operand.type):
+            wanted = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+            raise ProgramError(f"the bound of dimension {axis} of @{kernel.symbol} is {operand.type}, not {wanted}", op)
     given = list(op.operands)[len(dynamic) :]
     for number, (operand, argument) in enumerate(zip(given, prefetch, strict=False)):
         _check_operand(launch, f"prefetch operand {number}", operand, argument.type)
@@ -55,6 +55,13 @@ def _check_form(kernel: Kernel) -> None:
     for axis, dimension in enumerate(kernel.grid):
         if dimension.bound is not None and not 0 <= dimension.bound <= I32_MAX:
             raise ProgramError(f"dimension {axis} of @{kernel.symbol} can't have {dimension.bound} steps", kernel.body)
+
+
+def _is_bound(kind: ir.Type) -> bool:
+    """Whether it is one integer: JAX also takes arrays of one element for bounds."""
+    if not isinstance(kind, ir.RankedTensorType) or any(size != 1 for size in kind.shape):
+        return False
+    return kind.element_type in [ir.IntegerType.get_signless(width) for width in (32, 64)]
 
 
 def _check_operand(launch: Launch, what: str, value: Value, memref: ir.Type) -> None:

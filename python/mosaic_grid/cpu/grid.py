@@ -44,7 +44,7 @@ class Core:
         buffers = [root for buffer in self.buffers for root in buffer.carried]
         return tuple(self.low.memory.with_shadows([*self.counters, *buffers, *self.scratch, *self.tables]))
 
-    @cached_property
+    @property
     def written(self) -> tuple[Root, ...]:
         """Everything that a step may change, arrays included."""
         body = [op.operation for op in self.body.operations]
@@ -98,7 +98,7 @@ class Core:
         if low.watch is not None:
             low.watch.end(*(root for root in low.memory.state if root not in outside))
         self.leave(places)
-        self._advance()
+        self.advance()
         return []
 
     def enter(self, fixed: Sequence[Index]) -> tuple[list[Value], list[list[Index]]]:
@@ -129,7 +129,8 @@ class Core:
         if self.low.watch is not None:
             self.low.watch.end(*self.scratch)
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """On to the next step."""
         state = self.low.memory.state
         carry: Value | None = None
         for axis, counter in reversed(list(zip(self.axes, self.counters, strict=True))):

@@ -98,7 +98,8 @@ class LaunchBody:
     def build(self, operands: Sequence[Value]) -> list[Value]:
         """The function's results, from its arguments."""
         low, kernel, assignment = self.low, self.kernel, self.assignment
-        bounds = [build.convert(operand, build.i32_type()) for operand in operands[: len(kernel.dynamic_dimensions)]]
+        given_bounds = operands[: len(kernel.dynamic_dimensions)]
+        bounds = [build.reshape(build.convert(operand, build.i32_type()), ()) for operand in given_bounds]
         given = dict(zip(kernel.dynamic_dimensions, bounds, strict=True))
         low.bounds = [given[axis] if d.bound is None else d.bound for axis, d in enumerate(kernel.grid)]
         low.memory.rewritten = set()
