@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 from jaxlib.mlir.passmanager import PassManager
 
+from mosaic_grid.cpu.alarms import Alarms
 from mosaic_grid.cpu.launch import LaunchBody
 from mosaic_grid.cpu.lowering import Lowering, Unsupported
 from mosaic_grid.cpu.operands import ALIASES, placed
@@ -49,15 +50,17 @@ def lower_to_cpu(
     options: Options,
     selected: Sequence[Launch] | None = None,
     prints: Prints | None = None,
+    alarms: Alarms | None = None,
 ) -> int:
     """Lowers the launches of an unpacked program, all of them unless some are selected, in place; returns their number.
 
-    What they print is dropped unless there is somebody who takes it. Kernels that no launch names any more are gone
-    afterwards. Raises `UnsupportedKernelError` or `ProgramError`, and then the program is as it was.
+    What they print is dropped unless there is somebody who takes it, and so is that they wait for what can't come.
+    Kernels that no launch names any more are gone afterwards. Raises `UnsupportedKernelError` or `ProgramError`, and
+    then the program is as it was.
     """
     _refuse_unfit(program)
     launches = list(Program(program).launches if selected is None else selected)
-    _lower(program, options, launches, None, prints)
+    _lower(program, options, launches, None, prints, alarms)
     return len(launches)
 
 
@@ -101,6 +104,7 @@ def _lower(
     launches: Sequence[Launch],
     recorder: Recorder | None,
     prints: Prints | None = None,
+    alarms: Alarms | None = None,
 ) -> tuple[list[Record], list[ir.Location]]:
     view = Program(program)
     outer = OuterRecords(program)
@@ -116,7 +120,7 @@ def _lower(
                 taken.add(symbol)
                 low = Lowering(RULES, options)
                 low.prints = prints
-                made[key] = _function(program, launch, symbol, low, recorder)
+                made[key] = _function(program, launch, symbol, low, recorder, alarms)
             by_launch[launch.op] = made[key]
     except BaseException:
         for each in made.values():
@@ -142,7 +146,14 @@ class _Made:
     record: Record | None
 
 
-def _function(program: ir.Operation, launch: Launch, symbol: str, low: Lowering, recorder: Recorder | None) -> _Made:
+def _function(
+    program: ir.Operation,
+    launch: Launch,
+    symbol: str,
+    low: Lowering,
+    recorder: Recorder | None,
+    alarms: Alarms | None,
+) -> _Made:
     """The function of a launch, at the end of the program. Leaves nothing behind where it can't be made."""
     kernel = launch.kernel
     at_end = ir.InsertionPoint(program.regions[0].blocks[0])
@@ -165,7 +176,10 @@ def _function(program: ir.Operation, launch: Launch, symbol: str, low: Lowering,
             with ir.InsertionPoint(block):
                 further = arguments[len(operands) :]
                 record = recorder.start(low, launch, copied, further) if recorder is not None else None
+                watched = _WAITS.start(low, launch, copied, []) if alarms is not None else None
                 results = LaunchBody(launch, copied, low).build(arguments[: len(operands)])
+                if alarms is not None and watched is not None:
+                    alarms.add(low, watched)
                 if record is not None:
                     results.append(low.memory.state[record.faults.root])
                 func.ReturnOp(results)
@@ -182,6 +196,9 @@ def _function(program: ir.Operation, launch: Launch, symbol: str, low: Lowering,
     finally:
         copy.erase()
     return _Made(made, Callee(symbol, results[-1].type if record is not None else None, bool(more)), record)
+
+
+_WAITS = Recorder(itertools.count(), everything=False)
 
 
 def _simplify(kernel: ir.Operation) -> None:

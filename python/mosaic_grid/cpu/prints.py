@@ -1,8 +1,4 @@
-"""What a kernel's author prints: calls of Python from the program, which are run in the order of the kernel's steps.
-
-JAX compiles such calls on the CPU as custom calls that name a function by its place in a list; the list goes with the
-program to the compiler. So does this one: it is for programs that JAX compiles, and not for those that are written out.
-"""
+"""What a kernel's author prints: calls of Python from the program, which are run in the order of the kernel's steps."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.bits import width_of
+from mosaic_grid.cpu.python_calls import call
 from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.touches import nested
 from mosaic_grid.ir_types import Value
@@ -22,7 +19,6 @@ from mosaic_grid.ir_types import Value
 if TYPE_CHECKING:
     from mosaic_grid.cpu.lowering import Lowering
 
-TARGET = "xla_ffi_python_cpu_callback"
 _SAID = "how many texts have been printed"
 _PLACE = re.compile(r"\$([sfu])(\d+)")
 _OF_NO_KIND = re.compile(r"\$(\d+)")
@@ -55,7 +51,7 @@ class Prints:
             return (np.asarray(said) + np.int32(1),)
 
         root = next(root for root in low.memory.state if root.kind is Kind.STATE and root.name == _SAID)
-        low.memory.state[root] = _call([low.memory.state[root], *values], len(self.callbacks))
+        low.memory.state[root] = call([low.memory.state[root], *values], len(self.callbacks))
         self.callbacks.append(show)
 
 
@@ -72,25 +68,6 @@ def _plain(value: Value) -> Value:
     if build.is_float(element):
         return build.convert(value, ir.F32Type.get()) if width_of(element) < 32 else value
     return build.convert(value, build.i32_type()) if 1 < width_of(element) < 8 else value
-
-
-def _call(values: Sequence[Value], number: int) -> Value:
-    """Calls a function of the list; all values but the first are its own. Returns what comes next for the first."""
-    unsigned = ir.IntegerType.get_unsigned(64)
-    layouts = [np.arange(len(build.shape_of(value)) - 1, -1, -1) for value in values]
-    attributes = {
-        "call_target_name": ir.StringAttr.get(TARGET),
-        "has_side_effect": ir.BoolAttr.get(True),
-        "api_version": ir.IntegerAttr.get(build.i32_type(), 4),
-        "backend_config": ir.DictAttr.get({"index": ir.IntegerAttr.get(unsigned, number)}),
-        "operand_layouts": ir.ArrayAttr.get(
-            [ir.DenseIntElementsAttr.get(layout, type=ir.IndexType.get()) for layout in layouts]
-        ),
-        "result_layouts": ir.ArrayAttr.get([ir.DenseIntElementsAttr.get(layouts[0], type=ir.IndexType.get())]),
-    }
-    types = [values[0].type]
-    called = ir.Operation.create("stablehlo.custom_call", results=types, operands=list(values), attributes=attributes)
-    return called.results[0]
 
 
 def filled(text: str, numbers: Sequence[Any]) -> str:

@@ -107,10 +107,13 @@ def _leave(error: Exception) -> None:
 
 
 def _lower_to_cpu(work: ir.Operation, callbacks: list[Any] | None) -> None:
+    from mosaic_grid.cpu.alarms import Alarms
     from mosaic_grid.cpu.convert import lower_to_cpu
     from mosaic_grid.cpu.options import Options
     from mosaic_grid.cpu.prints import Prints
+    from mosaic_grid.runner.recorded import refuse_stuck
 
     launches = [each for each in Program(work).launches if ON_CPU in each.op.attributes]
-    lower_to_cpu(work, Options(), launches, None if callbacks is None else Prints(callbacks))
+    prints, alarms = (None, None) if callbacks is None else (Prints(callbacks), Alarms(callbacks, refuse_stuck))
+    lower_to_cpu(work, Options(), launches, prints, alarms)
     work.attributes[EXACT] = ir.UnitAttr.get()

@@ -89,9 +89,7 @@ class Recorded:
     def __call__(self, *arrays: Array) -> list[Array]:
         """Runs the program; raises `KernelError` where a kernel waits for what can't come, `UserError` as ever."""
         observed = self.observe(arrays)
-        stuck = findings.stuck_waits(observed.faults)
-        if stuck:
-            raise KernelError(stuck)
+        _refuse_stuck(observed.faults)
         return observed.results
 
     def observe(self, arrays: Sequence[Array], codes: Codes | None = None, default: Fill = Fill.DEFAULT) -> Observed:
@@ -112,6 +110,17 @@ class Recorded:
         pairs = zip(self.recording.records, found[count:], strict=True)
         faults = [(record, fault) for record, array in pairs for fault in record.faults.read(array)]
         return Observed(found[:count], faults)
+
+
+def refuse_stuck(record: Record, found: Array) -> None:
+    """Raises `KernelError` if the record of a launch, which holds `found`, has a wait for what can't come."""
+    _refuse_stuck([(record, fault) for fault in record.faults.read(found)])
+
+
+def _refuse_stuck(faults: Sequence[tuple[Record, Fault]]) -> None:
+    stuck = findings.stuck_waits(faults)
+    if stuck:
+        raise KernelError(stuck)
 
 
 def lower_recorded(
