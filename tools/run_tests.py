@@ -30,6 +30,7 @@ OLD_UNIT_TESTS = (
     "test_hook_options.py",
     "test_hook_pipelines.py",
     "test_hook_prints.py",
+    "test_hook_stuck.py",
     "test_libtpu.py",
     "test_locations.py",
     "test_run_api.py",
