@@ -1,10 +1,11 @@
-"""What a static grid gains: libtpu's scheduled bundles and the cores in use, of kernels whose grid is dynamic, of their
+"""What a static grid gains: the bundles of a grid step and the cores in use, of kernels whose grid is dynamic, of their
 variant for one bound by `specialize-grid`, and after `partition-cores`; on v5p unless another target is given.
 
-Bundles are VLIW instructions of the whole kernel, read from libtpu's own schedule; each launch is compiled by itself,
-in a branch that is chosen at run time. A ratio compares bundles divided by the cores that run them with those of the
-dynamic kernel: below one is faster. The kernels are JAX's own to the last op. Where their grid is static as they are
-shipped one dimension of it has been made dynamic; which is in the row.
+Bundles are VLIW instructions in libtpu's own schedule: those of the loop over the grid's steps, as `llo_step` counts
+them, and in brackets those of the whole kernel. Each launch is compiled by itself, in a branch that is chosen at run
+time. A ratio compares bundles divided by the cores that run them with those of the dynamic kernel: below one is faster.
+The kernels are JAX's own to the last op. Where their grid is static as they are shipped one dimension of it has been
+made dynamic; which is in the row.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from mosaic_grid.program import Program
 from mosaic_grid.session import Session
 from mosaic_grid.targets import Target, parse_target
 from mosaic_grid.unpack import unpack
-from mosaic_grid.variants.measure import Measured, measure
+from mosaic_grid.variants.measure import Measured, cost_ratio, measure
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,15 +126,16 @@ def launches(text: str, rewrite: Pass, target: Target) -> list[Measured]:
 def main() -> None:
     """Prints a row per kernel."""
     target = parse_target(sys.argv[1] if len(sys.argv) > 1 else "v5p")
-    print(f"{f'bundles x cores on {target}':44}{'dynamic':>14}{'static':>14}{'shared':>14}{'static':>9}{'shared':>9}")
+    columns = f"{'dynamic':>18}{'static':>18}{'shared':>18}{'static':>9}{'shared':>9}"
+    print(f"{f'bundles of a step (in all) x cores on {target}':46}{columns}")
     for case in CASES:
         text = case.lower()
         static, *_, dynamic = launches(text, SpecializeGrid(values=tuple(case.values.split(","))), target)
         choices = launches(text, PartitionCores(), target) if case.shared else [dynamic]
-        shared = min(choices, key=lambda each: each.cost or 0)
-        cells = [f"{each.bundles} x {each.cores}" for each in (dynamic, static, shared)]
-        ratios = [(each.cost or 0) / (dynamic.cost or 1) for each in (static, shared)]
-        print(f"{case.name:44}{''.join(f'{cell:>14}' for cell in cells)}{ratios[0]:>9.3f}{ratios[1]:>9.3f}", flush=True)
+        shared = min(choices, key=lambda each: cost_ratio(each, dynamic) or 1)
+        cells = [f"{each.step} ({each.bundles}) x {each.cores}" for each in (dynamic, static, shared)]
+        ratios = [cost_ratio(each, dynamic) or 1 for each in (static, shared)]
+        print(f"{case.name:46}{''.join(f'{cell:>18}' for cell in cells)}{ratios[0]:>9.3f}{ratios[1]:>9.3f}", flush=True)
 
 
 if __name__ == "__main__":

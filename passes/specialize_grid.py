@@ -35,11 +35,12 @@ class SpecializeGrid(Pass):
     like that each.
 
     With `bucket=round-up` a variant runs every bound up to its own, down to the variant below it: steps beyond the true
-    bound do nothing, and move no block. Results are exact, not padded; the guarded dimension and those inside it are
-    not shared between cores, so share first where that matters: `partition-cores,specialize-grid{bucket=round-up}`.
+    bound do nothing, and move no block. Results are exact, not padded. The compiler shares neither the guarded
+    dimension nor those inside it between cores; if the guarded one is parallel the variant does it itself, as
+    `partition-cores` would, for the cores of the target.
 
-    With `keep=profitable` libtpu compiles each variant and the original for the target, and those stay whose schedule,
-    divided by the cores in use, is better by `min-gain` percent; a remark has the table. docs/specialize.md says what
+    With `keep=profitable` libtpu compiles each variant and the original for the target, and those stay whose step,
+    divided by the cores in use, is shorter by `min-gain` percent; a remark has the table. docs/specialize.md says what
     decides where there is no libtpu.
 
     ```mlir
@@ -69,8 +70,8 @@ class SpecializeGrid(Pass):
     budget: int = option(8, "the most variants that a launch gets")
     keep: Literal["all", "profitable"] = option("all", "whether variants that gain too little are dropped")
     min_gain: int = option(2, "how many percent a variant has to gain with keep=profitable")
-    code_budget: int | None = option(None, "with keep=profitable, the most bytes of code of a kernel's variants")
-    compile_budget: int | None = option(None, "with keep=profitable, the most seconds that compiling them may take")
+    code_budget: int | None = option(None, "with keep=profitable, the most bytes of code of all variants together")
+    compile_budget: int | None = option(None, "with keep=profitable, the most seconds that compiling them all may take")
     target: str = option("", "the chip that keep=profitable compiles for (default: that of the tool)")
 
     def __post_init__(self) -> None:
@@ -110,6 +111,7 @@ class SpecializeGrid(Pass):
             self.budget,
             self.bucket == "round-up",
             target.cores if target else 2,
+            shares=target is not None,
         )
         planner = Planner(view, OuterScalars(program, session.contracts), wanted)
         plans = planner.plans([launch for launch in view.launches if session.selects(launch.kernel.name)])
@@ -118,10 +120,11 @@ class SpecializeGrid(Pass):
         if not plans:
             session.emit(nothing_done(self.name, planner.left, program, "not-specialized"))
         if plans and self.keep == "profitable":
-            from mosaic_grid.variants.profit import Judge, Thresholds
+            from mosaic_grid.variants.profit import Judge
+            from mosaic_grid.variants.verdict import Thresholds
 
             judge = Judge(target, Thresholds(self.min_gain, self.code_budget, self.compile_budget))
-            plans = [judge.profitable(plan) for plan in plans]
+            plans = judge.profitable(plans)
             for remark in judge.remarks:
                 session.emit(remark)
         carry_out(view, plans, Kernels(view))

@@ -218,7 +218,8 @@ def _compiled(target: Target, launch: KernelCall, instruction: Instruction, code
         return dataclasses.replace(report, remark="runs on the SparseCores")
     if code is None:
         return dataclasses.replace(report, remark="cores used: unknown, libtpu dumped no code for it")
-    return dataclasses.replace(report, cores_used=1 if code.one_core else target.cores, bundles=code.bundles)
+    cores = 1 if code.one_core else target.cores
+    return dataclasses.replace(report, cores_used=cores, bundles=code.bundles, step_bundles=code.step)
 
 
 def _code_key(outcome: Outcome, instruction: Instruction) -> tuple[str, str]:

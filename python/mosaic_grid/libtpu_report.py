@@ -32,9 +32,10 @@ class LaunchReport:
 
     `launch` is the index of the launch in the program, in textual order. A launch in a function that is called twice
     is two instructions and has two reports. `cores_used` is None where it was not compiled, runs on the SparseCores,
-    or the dump doesn't say; so is `bundles`, the length of the schedule in VLIW bundles. `diagnostic` says why it
-    doesn't compile; `remark` is what else there is to say. `branch` is the branch of the program that it is in, in
-    words, as `branch 0 of 2`: one that is chosen at run time, by a `stablehlo.case` or `stablehlo.if`.
+    or the dump doesn't say; so is `bundles`, the length of the schedule in VLIW bundles, and `step_bundles`, what of it
+    is one step of the grid (see `llo_step`). `diagnostic` says why it doesn't compile; `remark` is what else there is
+    to say. `branch` is the branch of the program that it is in, in words, as `branch 0 of 2`: one that is chosen at run
+    time, by a `stablehlo.case` or `stablehlo.if`.
     """
 
     target: Target
@@ -44,6 +45,7 @@ class LaunchReport:
     instruction: str = ""
     cores_used: int | None = None
     bundles: int | None = None
+    step_bundles: int | None = None
     diagnostic: Diagnostic | None = None
     remark: str = ""
     branch: str = ""
@@ -90,8 +92,9 @@ def report_json(reports: Iterable[ProgramReport]) -> str:
 
     `{"version": 1, "programs": [...]}`, a program per target with `target`, `compiles`, `code_bytes`, `error` (the
     first one) and `launches`. A launch has `kernel`, `launch`, `branch` (in words, null outside of branches that are
-    chosen at run time), `instruction`, `status` (see `Status`), `cores_used`, `cores`, `bundles`, `remark` and `error`.
-    An error is `message`, `file`, `line`, `column` and `notes`. What is not known or not there is null.
+    chosen at run time), `instruction`, `status` (see `Status`), `cores_used`, `cores`, `bundles`, `step_bundles`,
+    `remark` and `error`. An error is `message`, `file`, `line`, `column` and `notes`. What is not known or not there is
+    null.
     """
     document = {"version": SCHEMA_VERSION, "programs": [_program(report) for report in reports]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -142,6 +145,7 @@ def _launch(report: LaunchReport) -> dict[str, Any]:
         "cores_used": report.cores_used,
         "cores": report.target.cores,
         "bundles": report.bundles,
+        "step_bundles": report.step_bundles,
         "remark": report.remark or None,
         "error": _error(report.diagnostic),
     }

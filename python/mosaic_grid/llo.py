@@ -1,4 +1,4 @@
-"""What libtpu's low-level dump says of the code it made: one core or all of them, and how many bundles.
+"""What libtpu's low-level dump says of the code it made: one core or all of them, and how many bundles, also of a step.
 
 `--xla_jf_dump_to` writes a file per instruction and stage, named `TIME-INSTRUCTION-NN-STAGE.txt`. The dialect is not
 open, so its text is all there is.
@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from mosaic_grid.llo_step import step_bundles
 
 # Keeps the dump to the two stages that are read; a dump of all of them is 20 times as large.
 STAGES = "^(original|final_bundles)$"
 
-_FILE = re.compile(r"\d+-(?P<name>.+)-\d+-(?P<stage>original|schedule-analysis_final_bundles)\.txt")
+_FILE = re.compile(r"\d+-(?P<name>.+)-\d+-(?P<stage>original|(?:schedule-analysis_)?final_bundles)\.txt")
 _ONE_CORE = re.compile(r"^\s*\$region\d+ \(PrimaryCoreRegion\):", re.MULTILINE)
 _BUNDLES = re.compile(r"total scheduled bundles:\s*(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
 class Code:
-    """Compiled code. `one_core`: it sends all cores but one away. `bundles`: None where it wasn't scheduled."""
+    """Compiled code. `one_core`: it sends all cores but one away. `bundles`: None where it wasn't scheduled.
+
+    `step` is the part of `bundles` that is one step of the grid, all of it where there is no other step.
+    """
 
     one_core: bool
     bundles: int | None
+    step: int | None = None
 
 
 def read_codes(dump: Path, names: Iterable[str]) -> dict[str, Code]:
@@ -34,18 +40,23 @@ def read_codes(dump: Path, names: Iterable[str]) -> dict[str, Code]:
     last time counts.
     """
     known = frozenset(names)
-    original: dict[str, str] = {}
-    schedule: dict[str, str] = {}
+    stages: dict[str, dict[str, str]] = {}
     # The time comes first, with the same number of digits.
     for path in sorted(dump.iterdir()):
         if (match := _FILE.fullmatch(path.name)) is None:
             continue
         text = path.read_text(errors="replace")
         if name := _instruction(match["name"], text, known):
-            (original if match["stage"] == "original" else schedule)[name] = text
-    return {
-        name: Code(bool(_ONE_CORE.search(text)), _bundles(schedule.get(name, ""))) for name, text in original.items()
-    }
+            stages.setdefault(name, {})[match["stage"]] = text
+    return {name: _code(texts) for name, texts in stages.items() if "original" in texts}
+
+
+def _code(texts: Mapping[str, str]) -> Code:
+    """The code that these stages tell of."""
+    original = texts["original"]
+    bundles = _bundles(texts.get("schedule-analysis_final_bundles", ""))
+    step = None if bundles is None else step_bundles(original, texts.get("final_bundles", ""), bundles)
+    return Code(bool(_ONE_CORE.search(original)), bundles, step)
 
 
 def _instruction(stem: str, text: str, known: frozenset[str]) -> str | None:

@@ -2,10 +2,11 @@
 // REQUIRES: libtpu
 // RUN: %mosaic-opt %s -p 'specialize-grid{values=1,8 keep=profitable target=v5p}' -o /dev/null 2>&1 | FileCheck %s
 // CHECK:      remark: specialize-grid keeps 2 of 2 variants of 'last' for v5p [variants-kept]
-// CHECK-NEXT: note: variant  bundles  cores  code bytes  seconds
-// CHECK-NEXT: note: (?, 1) {{[0-9]+}} 1 {{[0-9]+}} {{[0-9.]+$}}
-// CHECK-NEXT: note: (1, 1) {{[0-9]+}} 1 {{[0-9]+}} {{[0-9.]+}} kept: {{[0-9.]+}}% better
-// CHECK-NEXT: note: (8, 1) {{[0-9]+}} 2 {{[0-9]+}} {{[0-9.]+}} kept: {{[0-9.]+}}% better
+// CHECK-NEXT: note: variant  bundles per step  in all  cores  code bytes  seconds
+// CHECK-NEXT: note: (?, 1) {{[0-9]+}} {{[0-9]+}} 1 {{[0-9]+}} {{[0-9.]+$}}
+// a grid of one step has no loop: the step is all of it
+// CHECK-NEXT: note: (1, 1) [[ONE:[0-9]+]] [[ONE]] 1 {{[0-9]+}} {{[0-9.]+}} kept: {{[0-9.]+}}% better
+// CHECK-NEXT: note: (8, 1) {{[0-9]+}} {{[0-9]+}} 2 {{[0-9]+}} {{[0-9.]+}} kept: {{[0-9.]+}}% better
 
 // Nothing gains all of it, and the program stays as it is.
 // RUN: %mosaic-opt %s -p 'specialize-grid{values=8 keep=profitable min-gain=100}' --target=v5e -o %t.none 2>&1 | FileCheck %s --check-prefix=NONE
@@ -13,6 +14,12 @@
 // NONE: note: (8, 1) {{.*}} dropped: {{[0-9.]+}}% {{better|worse}}, it takes 100%
 // RUN: %mosaic-opt %s -o %t.same
 // RUN: diff %t.none %t.same
+
+// A bucket of a parallel dimension is shared between the cores, if each has a step.
+// RUN: %mosaic-opt %s -p 'specialize-grid{values=8,16 bucket=round-up}' --target=v5p --compile=v5p -o /dev/null | FileCheck %s --check-prefix=BUCKET
+// BUCKET:      last: v5p: compiles, cores used: 2 of 2, {{[0-9]+}} bundles (branch 0 of 3)
+// BUCKET-NEXT: last: v5p: compiles, cores used: 2 of 2, {{[0-9]+}} bundles (branch 1 of 3)
+// BUCKET-NEXT: last: v5p: compiles, cores used: 1 of 2, {{[0-9]+}} bundles (branch 2 of 3)
 
 #vmem = #tpu.memory_space<vmem>
 #parallel = #tpu.dimension_semantics<parallel>

@@ -35,6 +35,12 @@
 // ORDERED:      module @race_d0_8
 // ORDERED:      dimension_semantics = [#tpu.dimension_semantics<arbitrary>], iteration_bounds = array<i64: 8>
 
+// What isn't proved and nothing speaks against is taken from the kernel's author, and said, of either kind of variant.
+// RUN: %mosaic-opt %S/partition-cores-trusted.mlir --split-input-file -p 'specialize-grid{values=4}' --target=v5p -o /dev/null 2>&1 | FileCheck %s --check-prefix=TRUST
+// RUN: %mosaic-opt %S/partition-cores-trusted.mlir --split-input-file -p 'specialize-grid{values=4 bucket=round-up}' --target=v5p -o /dev/null 2>&1 | FileCheck %s --check-prefix=TRUST
+// TRUST-COUNT-1: remark: the kernel 'scatter' is shared along dimension 0 on its author's word: {{.*}} [parallel-on-trust]
+// TRUST-NOT:     scatter
+
 // RUN: %mosaic-opt %t/one.mlir -p 'specialize-grid{values=m=8}' -o %t/same.mlir 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME:      remark: specialize-grid has values for 'm', but no kernel has such a dynamic bound [no-such-bound]
 // NAME-NEXT: note: 'copy' has dimension 0: n

@@ -3,6 +3,7 @@
 // RUN: %mosaic-opt %t/one.mlir -p 'specialize-grid{values=8,16,24}' | FileCheck %s --check-prefix=EXACT
 // RUN: %mosaic-opt %t/one.mlir -p 'specialize-grid{values=5,8,3}' | FileCheck %s --check-prefix=ANY
 // RUN: %mosaic-opt %t/one.mlir -p 'specialize-grid{values=8,16 bucket=round-up}' | FileCheck %s --check-prefix=BUCKET
+// RUN: %mosaic-opt %t/one.mlir -p 'specialize-grid{values=8,16 bucket=round-up}' --target=v5p | FileCheck %s --check-prefix=SHARED
 // RUN: %mosaic-opt %t/one.mlir -p 'specialize-grid{ladder=multiples-of:6 bucket=round-up}' --contracts 'n >= 1, n <= 20' | FileCheck %s --check-prefix=LADDER
 // RUN: %mosaic-opt %t/proved.mlir -p specialize-grid | FileCheck %s --check-prefix=PROVED
 // RUN: %mosaic-opt %t/two.mlir -p 'specialize-grid{values=0=2,1=4}' | FileCheck %s --check-prefix=TWO
@@ -60,7 +61,7 @@
 // ANY:             mosaic.kernel = @last_d0_8,
 // ANY:             mosaic.kernel = @last,
 
-// In buckets the ends below the bound are counted. The last step is the last scalar-prefetch operand.
+// In buckets the ends below the bound are counted. No chip is named, so that nothing is shared. The last step is the last scalar-prefetch operand.
 // BUCKET-LABEL: func.func @one(
 // BUCKET-SAME:    %[[N:[a-z0-9]+]]: tensor<i32>, %[[X:[a-z0-9]+]]: tensor<256x512xf32>
 // BUCKET:         %[[A:.*]] = stablehlo.compare GT, %[[N]], %{{.*}}
@@ -87,6 +88,20 @@
 // BUCKET:           %[[LAST:.*]] = memref.load %[[T]]
 // BUCKET:           %[[ROW:.*]] = arith.minsi %[[I]], %[[LAST]] : i32
 // BUCKET:           return %[[ROW]], %{{.*}}
+
+// On two cores a guarded parallel dimension is shared between them; one step is left to the original.
+// SHARED-LABEL: func.func @one(
+// SHARED-SAME:    %[[N:[a-z0-9]+]]: tensor<i32>, %[[X:[a-z0-9]+]]: tensor<256x512xf32>
+// SHARED:         stablehlo.constant dense<2> : tensor<i32>
+// SHARED-NEXT:    stablehlo.compare LT, %[[N]],
+// SHARED:         "stablehlo.case"
+// SHARED:           stablehlo.custom_call @tpu_custom_call(%{{.*}}, %{{.*}}, %[[X]])
+// SHARED-SAME:        mosaic.kernel = @last_d0_8,
+// SHARED:         module @last_d0_8 attributes
+// SHARED:           dimension_semantics = [#tpu.dimension_semantics<core_parallel>, #tpu.dimension_semantics<arbitrary>
+// SHARED-SAME:      iteration_bounds = array<i64: 2, 4{{[,>]}}
+// SHARED:         module @last_d0_16 attributes
+// SHARED:           iteration_bounds = array<i64: 2, 8{{[,>]}}
 
 // Those up to a largest bound that is promised leave nothing to the original.
 // LADDER-LABEL: func.func @one(

@@ -13,6 +13,8 @@
 // JSON: "branch": "branch 0 of 2"
 // JSON: "branch": "branch 1 of 2"
 // JSON: "cores_used": 2
+// JSON: "bundles": {{[0-9]+}}
+// JSON-NEXT: "step_bundles": {{[0-9]+}}
 // RUN: FileCheck %s --check-prefix=WRITTEN --input-file %t
 // WRITTEN: core_parallel
 

@@ -40,12 +40,20 @@ class Specialized:
         return Launches(self.after)(*arguments).kernel.symbol
 
 
-def specialized(text: str, options: SpecializeGrid, target: str = "v5p", contracts: Sequence[str] = ()) -> Specialized:
-    """A program before and after the pass. Nothing is run. The context must be current."""
+def specialized(
+    text: str, options: SpecializeGrid, target: str = "v5p", contracts: Sequence[str] = (), cores: int | None = None
+) -> Specialized:
+    """A program before and after the pass, for a target, or for one with so many cores. Nothing is run.
+
+    The context must be current.
+    """
     before = ir.Operation.parse(text).operation
     unpack(before)
     after = before.clone().operation
-    session = Session(parse_target(target), contracts=tuple(contracts))
+    chip = parse_target(target)
+    if cores is not None:
+        chip = dataclasses.replace(chip, cores=cores)
+    session = Session(chip, contracts=tuple(contracts))
     options.run(after, session)
     after.verify()
     return Specialized(before, after, tuple(session.diagnostics))

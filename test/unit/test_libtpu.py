@@ -448,7 +448,7 @@ def test_json() -> None:
     """The document's keys are stable, absent facts are null, and an error has its place and notes."""
     error = diagnostic_of('INTERNAL: Mosaic failed to compile TPU kernel: No.\n\nat location: loc("k.py":3:7)')
     reports = [
-        ProgramReport(V5P, (LaunchReport(V5P, Status.COMPILES, "f", 0, "f.1", 2, 121),), "HloModule", 4096),
+        ProgramReport(V5P, (LaunchReport(V5P, Status.COMPILES, "f", 0, "f.1", 2, 121, 98),), "HloModule", 4096),
         ProgramReport(V5P, (LaunchReport(V5P, Status.FAILS, "g", diagnostic=error),)),
     ]
     good, bad = json.loads(report_json(reports))["programs"]
@@ -466,6 +466,7 @@ def test_json() -> None:
                 "cores_used": 2,
                 "cores": 2,
                 "bundles": 121,
+                "step_bundles": 98,
                 "remark": None,
                 "error": None,
             }
@@ -544,4 +545,4 @@ def test_dump_of_several_tries(tmp_path: Path) -> None:
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert read_codes(tmp_path, ["f.1", long, "k" * 29]) == {"f.1": Code(False, 7), long: Code(True, None)}
+    assert read_codes(tmp_path, ["f.1", long, "k" * 29]) == {"f.1": Code(False, 7, 7), long: Code(True, None)}

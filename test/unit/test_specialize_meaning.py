@@ -108,6 +108,72 @@ def test_no_block_moves_that_did_not_move_before(inner: tuple[Dim, ...]) -> None
             assert moves(new) == moves(old)
 
 
+@pytest.mark.parametrize("cores", [2, 3])
+@pytest.mark.parametrize(
+    "inner",
+    [(), (Dim(4),), (Dim(3),), (Dim(3, dynamic=True),), (Dim(2), Dim(3))],
+    ids=["none", "4", "3", "dynamic", "2,3"],
+)
+def test_a_guarded_parallel_dimension_is_shared(inner: tuple[Dim, ...], cores: int) -> None:
+    """Each core runs its share of any bound with a step for each, moves the blocks of the original, and the same bits
+    come out; fewer steps run the original.
+    """
+    grid = (Dim(9, "parallel", True), *inner)
+    axes = tuple(range(len(grid)))
+    sample = Sample(grid, axes, (tuple(map(Term, axes)), (Term(0, "reversed"),)), asked=axes, in_place=True)
+    with CONTEXT, ir.Location.unknown():
+        program = specialized(sample.text(), SpecializeGrid(values=("0=5", "9"), bucket="round-up"), cores=cores)
+        grids = [grid for symbol, grid in program.grids.items() if symbol != "kernel"]
+        assert len(grids) == 2
+        assert all(grid.startswith(f"{cores} core_parallel, ") for grid in grids)
+        before, after = Launches(program.before), Launches(program.after)
+        maps = {kernel.symbol: IndexMaps(kernel) for kernel in (*before.kernels, *after.kernels)}
+        bounds = range(-1, 10)
+        launches = [sample.arguments([n, *(dim.bound for dim in inner if dim.dynamic)]) for n in bounds]
+        for bound, arguments in zip(bounds, launches, strict=True):
+            original, shared = before(*arguments), after(*arguments)
+            fits = "kernel" if bound < cores else f"kernel_d0_{5 if bound <= 5 else 9}"
+            assert shared.kernel.symbol == fits
+            if fits != "kernel":
+                old, new = (walks(each, maps[each.kernel.symbol]) for each in (original, shared))
+                assert moves(new) == moves(old)
+        assert_same_meaning(program, launches)
+
+
+@pytest.mark.parametrize(
+    ("grid", "shared"),
+    [
+        # the compiler shares a dimension outside of the guarded one by itself
+        ((Dim(4, "parallel"), Dim(8, "parallel", True)), False),
+        ((Dim(4), Dim(8, "parallel", True)), True),
+        # in place of one inside it, which a guard keeps from being shared
+        ((Dim(8, "parallel", True), Dim(4, "parallel")), True),
+        ((Dim(8, "arbitrary", True), Dim(4)), False),
+    ],
+    ids=["outside", "ordered outside", "inside", "not parallel"],
+)
+def test_which_guarded_dimensions_are_shared(grid: tuple[Dim, ...], shared: bool) -> None:
+    """Where the compiler leaves one core to the guarded variant, and only parallel dimensions."""
+    sample = Sample(grid, (0, 1), in_place=True)
+    axis = next(axis for axis, dim in enumerate(grid) if dim.dynamic)
+    with CONTEXT, ir.Location.unknown():
+        program = specialized(sample.text(), SpecializeGrid(values=(f"{axis}=4", "8"), bucket="round-up"))
+        variants = [grid for symbol, grid in program.grids.items() if symbol != "kernel"]
+        assert len(variants) == 2
+        assert all(("core_parallel" in grid) == shared for grid in variants)
+        assert_same_meaning(program, [sample.arguments([n]) for n in range(9)])
+
+
+def test_two_guarded_dimensions_share_the_outer_one() -> None:
+    """The guard of the inner one holds on each core."""
+    grid = (Dim(5, "parallel", True), Dim(2), Dim(5, "arbitrary", True))
+    sample = Sample(grid, (0, 1, 2), ((Term(0), Term(2, "table")), (Term(2, "reversed"),)), asked=(0, 2), in_place=True)
+    with CONTEXT, ir.Location.unknown():
+        program = specialized(sample.text(), SpecializeGrid(values=("0=5", "2=1", "4"), bucket="round-up"))
+        assert sum("core_parallel" in grid for grid in program.grids.values()) == 2
+        assert_same_meaning(program, [sample.arguments(pair) for pair in itertools.product(range(6), repeat=2)])
+
+
 @pytest.mark.parametrize("bucket", BUCKETS)
 def test_a_proved_range_needs_no_original(bucket: Bucket) -> None:
     """Where each bound that is possible has a variant the original is gone, and with it the comparison."""

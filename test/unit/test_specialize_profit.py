@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import dynamic_programs
 import pytest
 from jaxlib.mlir import ir
@@ -10,13 +12,14 @@ from specialize_checks import specialized
 from mosaic_grid.context import create_context
 from mosaic_grid.libtpu import libtpu_available
 from mosaic_grid.passes.specialize_grid import SpecializeGrid
-from mosaic_grid.program import Program
-from mosaic_grid.targets import parse_target
+from mosaic_grid.program import Launch, Program
+from mosaic_grid.targets import Target, parse_target
 from mosaic_grid.unpack import unpack
 from mosaic_grid.variants import profit
-from mosaic_grid.variants.measure import Measured, measure
-from mosaic_grid.variants.plan import Steps, Variant
-from mosaic_grid.variants.profit import Thresholds, judged_by_schedule
+from mosaic_grid.variants.measure import Measured, cost_ratio, measure
+from mosaic_grid.variants.plan import Plan, Steps, Variant
+from mosaic_grid.variants.profit import Judge
+from mosaic_grid.variants.verdict import Thresholds, judged_by_schedule
 
 CONTEXT = create_context()
 ORIGINAL = Measured(100, 1, 1000, 2.0)
@@ -35,25 +38,74 @@ ORIGINAL = Measured(100, 1, 1000, 2.0)
 )
 def test_a_variant_is_kept_for_its_schedule(variant: Measured, kept: bool, words: str) -> None:
     """What counts is the schedule divided by the cores; what isn't known is no gain."""
-    (verdict,) = judged_by_schedule(ORIGINAL, [variant], Thresholds(2))
+    (verdict,) = judged_by_schedule([(ORIGINAL, variant)], Thresholds(2))
     assert (verdict.kept, verdict.reason) == (kept, words)
 
 
 def test_no_gain_is_not_kept_where_it_is_a_loss() -> None:
     """A least gain of nothing keeps what is as good, and nothing that is worse."""
-    same, worse = judged_by_schedule(ORIGINAL, [Measured(100, 1, 1, 1.0), Measured(101, 1, 1, 1.0)], Thresholds(0))
+    variants = [Measured(100, 1, 1, 1.0), Measured(101, 1, 1, 1.0)]
+    same, worse = judged_by_schedule([(ORIGINAL, variant) for variant in variants], Thresholds(0))
     assert same.kept
     assert not worse.kept
 
 
+@pytest.mark.parametrize(
+    ("original", "variant", "ratio"),
+    [
+        # steps count, and not what is done once around them
+        (Measured(100, 1, 0, 0.0, step=80), Measured(100, 1, 0, 0.0, step=60), 0.75),
+        (Measured(100, 1, 0, 0.0, step=80), Measured(150, 2, 0, 0.0, step=100), 0.625),
+        # a grid of one step sets no loop up, which the other does
+        (Measured(100, 1, 0, 0.0, step=80), Measured(50, 1, 0, 0.0, step=50), 0.5),
+        (Measured(50, 1, 0, 0.0, step=50), Measured(100, 1, 0, 0.0, step=80), 2.0),
+        # what is known of both is compared
+        (Measured(100, 1, 0, 0.0), Measured(50, 1, 0, 0.0, step=40), 0.5),
+        (Measured(100, 1, 0, 0.0, step=80), Measured(None, 1, 0, 0.0), None),
+    ],
+)
+def test_what_is_compared(original: Measured, variant: Measured, ratio: float | None) -> None:
+    """Steps are, for each core, where both kernels have a loop over them; else whole schedules."""
+    assert cost_ratio(variant, original) == ratio
+
+
 def test_budgets_go_to_the_best() -> None:
     """The variants that gain most come first, and one that doesn't fit leaves room for a smaller one."""
-    variants = [Measured(90, 1, 600, 1.0), Measured(50, 1, 700, 1.0), Measured(95, 1, 200, 1.0)]
-    verdicts = judged_by_schedule(ORIGINAL, variants, Thresholds(2, code_bytes=1000))
+    variants = [
+        (ORIGINAL, variant)
+        for variant in (Measured(90, 1, 600, 1.0), Measured(50, 1, 700, 1.0), Measured(95, 1, 200, 1.0))
+    ]
+    verdicts = judged_by_schedule(variants, Thresholds(2, code_bytes=1000))
     assert [verdict.kept for verdict in verdicts] == [False, True, True]
     assert verdicts[0].reason == "with it there are 1300 bytes of code, beyond the budget"
-    verdicts = judged_by_schedule(ORIGINAL, variants, Thresholds(2, seconds=2))
+    verdicts = judged_by_schedule(variants, Thresholds(2, seconds=2))
     assert [verdict.kept for verdict in verdicts] == [True, True, False]
+    (unknown,) = judged_by_schedule([(ORIGINAL, Measured(50, 1, None, 1.0))], Thresholds(2, code_bytes=1000))
+    assert not unknown.kept
+
+
+def test_budgets_are_of_the_whole_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the variants of one kernel take isn't there for another's, and equal launches are counted once."""
+    texts = [dynamic_programs.programs()[name][0] for name in ("matmul", "scale_in_place")]
+    measured = {2: Measured(90, 1, 600, 1.0), 4: Measured(50, 1, 700, 1.0)}
+
+    def measure(_: Launch, variants: Iterable[Variant | None], target: Target) -> list[Measured]:
+        return [ORIGINAL if each is None else measured[each.steps[0].bound] for each in variants]
+
+    monkeypatch.setattr(profit, "libtpu_available", lambda: True)
+    monkeypatch.setattr(profit, "measure", measure)
+    with CONTEXT, ir.Location.unknown():
+        modules = [ir.Operation.parse(text).operation for text in texts]
+        for module in modules:
+            unpack(module)
+        one, two = (launch for module in modules for launch in Program(module).launches)
+        small, large = (Variant((Steps(0, bound, bound),)) for bound in (2, 4))
+        plans = [Plan(one, (small,), False), Plan(one, (small, large), False), Plan(two, (small,), True)]
+        judge = Judge(parse_target("v5p"), Thresholds(2, code_bytes=1300))
+        kept = judge.profitable(plans)
+        assert [plan.variants for plan in kept] == [(small,), (small, large), ()]
+        assert [plan.complete for plan in kept] == [False, False, False]
+        assert len(judge.remarks) == 2
 
 
 @pytest.mark.parametrize(
@@ -97,6 +149,10 @@ def test_the_compiler_measures() -> None:
     assert original.bundles
     assert static.bundles
     assert static.bundles < 1.5 * original.bundles
+    assert original.step
+    assert static.step
+    assert original.step < original.bundles
+    assert static.step < static.bundles
     assert static.code_bytes
     assert not static.error
     assert huge.error or huge.bundles

@@ -18,6 +18,9 @@ from mosaic_grid.ir_types import Value
 from mosaic_grid.objections import Objection
 from mosaic_grid.program import Launch
 
+_COMPUTED = "operand {} of the launch is neither the same in each iteration nor its slice"
+_REPEATED = "each iteration of the loop launches the kernel with the same operands"
+
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
@@ -58,34 +61,44 @@ def _recognized(launch: Launch, functions: Mapping[str, Function]) -> Loop:
     for number, value in enumerate(launch.op.operands):
         found = body.operand(value)
         if found is None:
-            reason = f"operand {number} of the launch is neither the same in each iteration nor its slice"
-            raise RefusalError(reason, launch.op)
+            raise RefusalError(_COMPUTED.format(number), launch.op)
         operands.append(found)
     if not any(isinstance(each, Batched) for each in operands):
-        raise RefusalError("each iteration of the loop launches the kernel with the same operands", launch.op)
+        raise RefusalError(_REPEATED, launch.op)
     outputs, axes = tuple(number for number, _ in collected), tuple((axis,) for _, axis in collected)
     sizes = (body.iterations.count,)
     return Loop(around, launch, sizes, tuple(operands), outputs, axes, {**body.unchanged, **body.last})
 
 
-def widened(loop: Loop, functions: Mapping[str, Function]) -> Loop | None:
-    """The loop together with the one around it, if that one goes over elements of a batch too. Nothing is changed."""
+def widened(loop: Loop, functions: Mapping[str, Function]) -> Loop | Objection | None:
+    """The loop together with the one around it, if that one goes over elements of a batch too, else why it doesn't.
+
+    `None` where there is no loop around it. Nothing is changed.
+    """
     around = loop_around(loop.op)
     if around is None:
         return None
     try:
-        body = Body.of(around, loop.op, functions)
-        collected = body.outputs(loop.outputs)
-    except RefusalError:
-        return None
-    operands = [_joined(each, body, len(loop.sizes)) for each in loop.operands]
-    found = tuple(each for each in operands if each is not None)
-    if len(found) < len(operands) or not any(isinstance(each, Batched) and each.axes[0] is not None for each in found):
-        return None
+        return _widened(loop, around, functions)
+    except RefusalError as refusal:
+        return refusal.objection
+
+
+def _widened(loop: Loop, around: ir.Operation, functions: Mapping[str, Function]) -> Loop:
+    body = Body.of(around, loop.op, functions)
+    collected = body.outputs(loop.outputs)
+    found: list[Operand] = []
+    for number, each in enumerate(loop.operands):
+        joined = _joined(each, body, len(loop.sizes))
+        if joined is None:
+            raise RefusalError(_COMPUTED.format(number), loop.launch.op)
+        found.append(joined)
+    if not any(isinstance(each, Batched) and each.axes[0] is not None for each in found):
+        raise RefusalError(_REPEATED, loop.launch.op)
     outputs = tuple(number for number, _ in collected)
     axes = tuple((axis, *_behind(axis, inner)) for (_, axis), inner in zip(collected, loop.axes, strict=True))
     sizes = (body.iterations.count, *loop.sizes)
-    return Loop(around, loop.launch, sizes, found, outputs, axes, {**body.unchanged, **body.last})
+    return Loop(around, loop.launch, sizes, tuple(found), outputs, axes, {**body.unchanged, **body.last})
 
 
 def _joined(inner: Operand, body: Body, depth: int) -> Operand | None:

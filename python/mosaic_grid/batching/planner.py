@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from mosaic_grid.batching.body import NAME
-from mosaic_grid.batching.loop import recognize, widened
+from mosaic_grid.batching.loop import Loop, recognize, widened
 from mosaic_grid.batching.plan import Plan, make_plan
 from mosaic_grid.branches import Branch, branch_of
 from mosaic_grid.dataflow.control import Function, functions_of
@@ -38,11 +38,13 @@ class Planner:
         functions = functions_of(self.program.module)
         scalars = OuterScalars(self.program.module, self.contracts)
         for launch in looped:
-            plan = _plan(launch, functions, scalars)
+            plan, stays = _plan(launch, functions, scalars)
             if isinstance(plan, Objection):
                 self.remarks.append(_refusal(launch, plan))
-            else:
-                found.append(plan)
+                continue
+            found.append(plan)
+            if stays is not None:
+                self.remarks.append(_refusal(launch, stays, outer=True))
         return found
 
     def _steps_in(self, launch: Launch) -> bool:
@@ -55,22 +57,27 @@ class Planner:
         return any(each.kernel.name == launch.kernel.name for each in beside)
 
 
-def _plan(launch: Launch, functions: Mapping[str, Function], scalars: OuterScalars) -> Plan | Objection:
-    """The plan for as many loops around a launch as there is one for."""
+def _plan(
+    launch: Launch, functions: Mapping[str, Function], scalars: OuterScalars
+) -> tuple[Plan | Objection, Objection | None]:
+    """The plan for as many loops around a launch as there is one for, and why the loop around those stays, if any."""
     loop = recognize(launch, functions)
     if isinstance(loop, Objection):
-        return loop
+        return loop, None
     loops = [loop]
-    while wider := widened(loops[-1], functions):
-        loops.append(wider)
+    while isinstance(stays := widened(loops[-1], functions), Loop):
+        loops.append(stays)
     plan: Plan | Objection = make_plan(loops.pop(), scalars)
     while isinstance(plan, Objection) and loops:
+        stays = plan
         plan = make_plan(loops.pop(), scalars)
-    return plan
+    return plan, stays
 
 
-def _refusal(launch: Launch, objection: Objection) -> Diagnostic:
-    message = f"the launches of '{launch.kernel.name}' in a loop can't be made one: {objection.reason}"
+def _refusal(launch: Launch, objection: Objection, *, outer: bool = False) -> Diagnostic:
+    """Why a loop stays: the one around the launch, or an outer one around what becomes one launch."""
+    kept = "become one, but stay in the loop around it" if outer else "can't be made one"
+    message = f"the launches of '{launch.kernel.name}' in a loop {kept}: {objection.reason}"
     place = place_of(objection.location) or place_of(launch.op.location) or first_place(launch.kernel.body)
-    advice = note("the loop is left as it was")
+    advice = note(f"the {'outer ' if outer else ''}loop is left as it was")
     return Diagnostic(Severity.REMARK, message, place, NAME, (advice,), launch.kernel.name)

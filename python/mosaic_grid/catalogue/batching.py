@@ -14,6 +14,8 @@ ENTRIES = (
         The loop isn't one that jax.vmap makes of a kernel: an iteration may need what another has computed, or its
         operands aren't slices. Or the launches can't be one: scratch isn't proved to be written before it is read in
         each element, the kernel talks to other devices, or an operand has a form that can't be batched.
+
+        Of loops in each other the inner one may become one launch, and the remark says why the loop around it stays.
         """,
         """
         remark: the launches of 'sum' in a loop can't be made one: scratch operand 0 (f32[8,128]) is read before it is

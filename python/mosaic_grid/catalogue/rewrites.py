@@ -29,10 +29,11 @@ ENTRIES = (
     Entry(
         "parallel-on-trust",
         Severity.REMARK,
-        "partition-cores shares a dimension whose steps are not proved independent, because it is called parallel",
+        "a dimension is shared whose steps are not proved independent, because it is called parallel",
         """
         The kernel's author said "parallel", and nothing contradicts it; but it isn't proved, because blocks are read
-        from a table or the kernel copies places itself. If the word is wrong, the results are.
+        from a table or the kernel copies places itself. If the word is wrong, the results are. partition-cores says it
+        of what it shares, specialize-grid of static variants, which the compiler shares.
         """,
         """
         pl.BlockSpec((8, 128), lambda i, table: (table[i], 0))    # may table hold a number twice?

@@ -70,15 +70,14 @@ def _launch_variant(launch: Launch, variant: Variant, ip: ir.InsertionPoint) -> 
     steps = None if split.static_steps is not None else _steps(split, bounds)
     operands: list[Kept | Value] = [Kept(_operand_of(launch, axis)) for axis in split.outer if axis in bounds]
     if steps is not None:
-        share = scalars.divide(steps, split.cores) if split.even else scalars.ceil_divide(steps, split.cores)
-        operands.append(scalars.multiply(share, split.fused_steps))
+        operands.append(share_of(split, bounds))
     operands += [Kept(_operand_of(launch, axis)) for axis in split.inner if axis in bounds]
     start = len(launch.kernel.dynamic_dimensions)
     inputs = start + launch.kernel.prefetch_count
     operands += [Kept(index) for index in range(start, inputs)]
     if variant.table.size:
         assert steps is not None, "a static split needs no table"
-        operands.append(_table(variant, steps, bounds))
+        operands.append(table_operand(split, variant.table, bounds))
     operands += [Kept(index) for index in range(inputs, len(launch.op.operands))]
     return replace_kernel(launch, variant.kernel, operands, ip)
 
@@ -88,6 +87,13 @@ def _operand_of(launch: Launch, axis: int) -> int:
     return launch.kernel.dynamic_dimensions.index(axis)
 
 
+def share_of(split: Split, bounds: dict[int, Value]) -> Value:
+    """How many steps the longest share has, the fused ones counted along, computed at the current insertion point."""
+    steps = _steps(split, bounds)
+    share = scalars.divide(steps, split.cores) if split.even else scalars.ceil_divide(steps, split.cores)
+    return scalars.multiply(share, split.fused_steps)
+
+
 def _steps(split: Split, bounds: dict[int, Value]) -> Value:
     """The number of shared steps."""
     static = [split.grid[axis].bound or 1 for axis in split.axes if axis not in bounds]
@@ -95,8 +101,9 @@ def _steps(split: Split, bounds: dict[int, Value]) -> Value:
     return functools.reduce(scalars.multiply, static, dynamic)
 
 
-def _table(variant: Variant, steps: Value, bounds: dict[int, Value]) -> Value:
-    split, table = variant.split, variant.table
+def table_operand(split: Split, table: Table, bounds: dict[int, Value]) -> Value:
+    """The table of a launch with these dynamic bounds, computed at the current insertion point."""
+    steps = _steps(split, bounds)
     entries: list[Value] = []
     if table.last:
         entries.append(scalars.subtract(scalars.multiply(steps, split.fused_steps), 1))

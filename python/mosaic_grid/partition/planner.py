@@ -98,7 +98,7 @@ class Planner:
         for axes in shared:
             trusted.setdefault(tuple(a.claim for a in self.judge(kernel, axes).assumptions), []).append(axes)
         for along in trusted.values():
-            self.remarks += _trust(kernel, along, self.judge(kernel, along[0]).assumptions)
+            self.remarks += trust_in(kernel, along, self.judge(kernel, along[0]).assumptions)
 
     def _others(self, kernel: Kernel, runs: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """Dimensions that nobody called parallel, and whose steps are proved independent."""
@@ -157,7 +157,8 @@ def _refusal(
     return [_remark(kernel, message, reasons, "not-partitioned", notes)] if reasons else []
 
 
-def _trust(kernel: Kernel, along: Sequence[tuple[int, ...]], assumptions: Sequence[Assumption]) -> list[Diagnostic]:
+def trust_in(kernel: Kernel, along: Sequence[tuple[int, ...]], assumptions: Sequence[Assumption]) -> list[Diagnostic]:
+    """What is to be said of a kernel that is shared along these dimensions if the assumptions hold; of none nothing."""
     dimensions = " or ".join(_named(axes) for axes in along)
     message = f"the kernel '{kernel.name}' is shared along {dimensions} on its author's word"
     claims = [(assumption.claim, assumption.location) for assumption in assumptions]

@@ -57,8 +57,8 @@ def specialize(
             alone, for each dynamic bound; or the path of a file with values, as `values=@FILE` takes it. With neither
             this nor `ladder` all bounds that are proved to be possible, if those are few.
         ladder, bucket, budget, keep, min_gain: As the options of the pass `specialize-grid`.
-        code_budget, compile_budget: So too: with `keep="profitable"` the most bytes of code that the variants of a
-            kernel may have in all, and the most seconds that compiling them may take.
+        code_budget, compile_budget: So too: with `keep="profitable"` the most bytes of code that all variants may have
+            together, and the most seconds that compiling them may take.
         target: The chip that the program is made for: `"v5p"`.
         contracts: Promises about the arguments, as `mosaic-opt --contracts` takes them: `"n <= 64"`.
         record: A file that is told which bounds kernels are launched with, the most frequent first, as `bounds` and

@@ -12,6 +12,7 @@ from mosaic_grid.grid import Dimension
 from mosaic_grid.kernel_edit import set_grid
 from mosaic_grid.native_passes import run_native
 from mosaic_grid.partition import kernel_scalars as scalars
+from mosaic_grid.partition.kernel import partition_kernel
 from mosaic_grid.program import Kernel, Program, block_of, symbol_of
 from mosaic_grid.resolve import make_static
 from mosaic_grid.unpack import unique_symbol
@@ -26,11 +27,14 @@ FOLDS = "sccp,canonicalize"
 def specialize(module: ir.Operation, variant: Variant) -> None:
     """Rewrites a kernel module in place: its grid, whatever asks for a bound, and what follows from it.
 
-    A guarded variant takes the last steps of its guarded dimensions as its last scalar-prefetch operands.
+    A guarded variant takes the last steps of its guarded dimensions as its last scalar-prefetch operands. Behind them
+    are, for one that it shares between cores, the table of `partition_kernel` and the last step of the longest share.
     """
-    grid = variant.grid(Kernel(module).grid)
+    original = Kernel(module).grid
+    grid, split = variant.grid(original), variant.split(original)
     for steps in variant.guarded:
-        guard(module, steps.axis)
+        if steps != variant.shared:
+            guard(module, steps.axis)
     # the static dimensions of the original too: it may ask for their bounds all the same
     guarded = {steps.axis for steps in variant.guarded}
     bounds = {axis: dimension.bound for axis, dimension in enumerate(grid) if axis not in guarded}
@@ -38,6 +42,13 @@ def specialize(module: ir.Operation, variant: Variant) -> None:
     kernel = Kernel(module)
     set_grid(kernel.body, grid)
     _replace_known_indices(kernel, grid)
+    if split is not None:
+        # before folding: the table has an entry for each bound that the original asks for, of use or not
+        partition_kernel(module, split)
+        guard(module, split.counted)
+        shares = list(split.partitioned_grid)
+        shares[split.counted] = dataclasses.replace(shares[split.counted], bound=variant.longest_share(split))
+        set_grid(Kernel(module).body, shares)
     fold(module)
     # loads are told from constant indices, which folding makes
     if replace_loads(Kernel(module), variant.known):

@@ -10,6 +10,8 @@ from jaxlib.mlir import ir
 from mosaic_grid.ir_types import Value
 from mosaic_grid.launch_edit import Branch, Kept, choose_launch, replace_kernel, substitute_launch
 from mosaic_grid.partition import scalars
+from mosaic_grid.partition.kernel import table_for
+from mosaic_grid.partition.launch import share_of, table_operand
 from mosaic_grid.program import Launch, Program
 from mosaic_grid.resolve import remove_unused
 from mosaic_grid.variants.build import Kernels
@@ -48,12 +50,16 @@ def launch_variant(launch: Launch, variant: Variant, kernel: str, ip: ir.Inserti
     """The launch of a variant's kernel at an insertion point, which is the current one too.
 
     The operands of bounds that are static now go; the last steps that guards compare with stand behind the prefetch
-    operands.
+    operands, and behind them what a kernel must know that shares a dimension between cores.
     """
     dynamic = launch.kernel.dynamic_dimensions
     inputs = len(dynamic) + launch.kernel.prefetch_count
     operands: list[Kept | Value] = [Kept(i) for i, axis in enumerate(dynamic) if axis not in variant.axes]
     operands += [Kept(i) for i in range(len(dynamic), inputs)]
-    operands += [scalars.vector([scalars.subtract(launch.bounds[steps.axis], 1)]) for steps in variant.guarded]
+    guards = [steps.axis for steps in variant.guarded if steps != variant.shared]
+    operands += [scalars.vector([scalars.subtract(launch.bounds[axis], 1)]) for axis in guards]
+    if (split := variant.split(launch.kernel.grid)) is not None:
+        operands.append(table_operand(split, table_for(launch.kernel, split), launch.bounds))
+        operands.append(scalars.vector([scalars.subtract(share_of(split, launch.bounds), 1)]))
     operands += [Kept(i) for i in range(inputs, len(launch.op.operands))]
     return replace_kernel(launch, kernel, operands, ip)

@@ -32,8 +32,9 @@ from mosaic_grid.write import write_bytecode
 class Measured:
     """A compiled kernel: the bundles of its schedule, the cores that run it, bytes of code, seconds of compiling.
 
-    `bundles` and `cores` are `None` where libtpu doesn't say, `error` is why it doesn't compile. The code is that of a
-    whole program of this one launch, the time that of a whole run of the compiler, its start included.
+    `step` are the bundles of one step of the grid, as `llo_step` counts them. It, `bundles` and `cores` are `None`
+    where libtpu doesn't say, `error` is why it doesn't compile. The code is that of a whole program of this one launch,
+    the time that of a whole run of the compiler, its start included.
     """
 
     bundles: int | None
@@ -41,11 +42,28 @@ class Measured:
     code_bytes: int | None
     seconds: float
     error: str = ""
+    step: int | None = None
 
     @property
     def cost(self) -> float | None:
-        """Bundles for each core: what a step costs, as far as its schedule says it."""
+        """Bundles of the whole schedule for each core."""
         return self.bundles / self.cores if self.bundles and self.cores else None
+
+    @property
+    def step_cost(self) -> float | None:
+        """Bundles of a step for each core."""
+        return self.step / self.cores if self.step and self.cores else None
+
+
+def cost_ratio(measured: Measured, reference: Measured) -> float | None:
+    """What a kernel costs beside another, below one where it is less; `None` where that isn't known.
+
+    Steps are compared, divided by the cores that share them. Where a grid of one step has no loop, so that the step is
+    the whole schedule, whole schedules are: the other kernel sets its loop up as well.
+    """
+    whole = any(one.step is None or one.step == one.bundles for one in (measured, reference))
+    cost, other = ((one.cost if whole else one.step_cost) for one in (measured, reference))
+    return None if cost is None or other is None else cost / other
 
 
 def measure(launch: Launch, variants: Iterable[Variant | None], target: Target) -> list[Measured]:
@@ -61,7 +79,7 @@ def _compiled(program: bytes, target: Target) -> Measured:
     seconds = time.monotonic() - start
     compiled = report.launches[0]
     error = compiled.diagnostic.message if compiled.diagnostic else compiled.remark if compiled.failed else ""
-    return Measured(compiled.bundles, compiled.cores_used, report.code_bytes, seconds, error)
+    return Measured(compiled.bundles, compiled.cores_used, report.code_bytes, seconds, error, compiled.step_bundles)
 
 
 def _alone(launch: Launch, variant: Variant | None) -> bytes:

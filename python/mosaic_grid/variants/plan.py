@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from mosaic_grid.grid import I32_MAX, Dimension, Semantics
+from mosaic_grid.partition.split import Split, fusable
 from mosaic_grid.program import Launch
 from mosaic_grid.variants.known import Entry
 
@@ -36,12 +37,15 @@ class Steps:
 class Variant:
     """A kernel with static bounds in place of dynamic ones; the dimensions in `ordered` are made arbitrary.
 
-    `known` are the entries of scalar-prefetch operands that are constants with these bounds.
+    `known` are the entries of scalar-prefetch operands that are constants with these bounds. Where there are several
+    `cores` the first guarded dimension is shared between them: then the loop of each core is static, and goes beyond
+    its share of the true bound.
     """
 
     steps: tuple[Steps, ...]
     ordered: frozenset[int] = frozenset()
     known: tuple[Entry, ...] = ()
+    cores: int = 1
 
     @property
     def axes(self) -> frozenset[int]:
@@ -53,13 +57,32 @@ class Variant:
         """Those whose true bound the kernel must be told, outermost first."""
         return tuple(steps for steps in self.steps if steps.guarded)
 
+    @property
+    def shared(self) -> Steps | None:
+        """The guarded dimension that is shared between several cores."""
+        return self.guarded[0] if self.cores > 1 else None
+
+    def split(self, original: Sequence[Dimension]) -> Split | None:
+        """How the variant shares its `grid`, if it does; each core's loop, dynamic in the split, is `longest_share`."""
+        if self.shared is None:
+            return None
+        grid, axes = self.grid(original), (self.shared.axis,)
+        return Split(grid, self.cores, axes, fusable(grid, axes), even=False)
+
+    def longest_share(self, split: Split) -> int:
+        """The most steps that a core gets of the shared dimension and those fused with it."""
+        assert self.shared is not None, "nothing is shared"
+        return -(-self.shared.bound // self.cores) * split.fused_steps
+
     def grid(self, original: Sequence[Dimension]) -> tuple[Dimension, ...]:
-        """The grid of the variant of a kernel.
+        """The grid of the variant of a kernel; a dimension that it shares itself is still dynamic here.
 
         From the first guarded dimension on all are arbitrary: a step that does nothing keeps the blocks of the step
         before it, which has to be one of the same core.
         """
-        bounds = {steps.axis: steps.bound for steps in self.steps}
+        bounds: dict[int, int | None] = {steps.axis: steps.bound for steps in self.steps}
+        if self.shared is not None:
+            bounds[self.shared.axis] = None
         first = min((steps.axis for steps in self.guarded), default=len(original))
         return tuple(
             Dimension(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mosaic_grid import symbolic
 from mosaic_grid.dataflow.outer import OuterScalars
@@ -12,6 +12,7 @@ from mosaic_grid.diagnostics import Diagnostic, Severity, first_place, note
 from mosaic_grid.grid import Semantics
 from mosaic_grid.partition.fitness import unfit_kernel, unfit_launch
 from mosaic_grid.partition.planner import Planner as Sharing
+from mosaic_grid.partition.planner import trust_in
 from mosaic_grid.program import Kernel, Launch, Program
 from mosaic_grid.variants.known import Entry, known_entries
 from mosaic_grid.variants.plan import Plan, Possible, Steps, Variant, buckets, combined, covers, exact
@@ -26,13 +27,17 @@ MOST_POINTS = 2**12
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What the options of the pass ask for; `cores` is how many the compiler shares a static dimension between."""
+    """What the options of the pass ask for; `cores` is how many the compiler shares a static dimension between.
+
+    `shares` is whether guarded variants are made for so many cores: no other chip takes them.
+    """
 
     wishes: tuple[Wish, ...]
     ladder: Ladder | None
     budget: int
     round_up: bool
     cores: int
+    shares: bool
 
 
 @dataclasses.dataclass
@@ -86,7 +91,7 @@ class Planner:
         if not choices:
             return self.left.get(kernel.name, "no value of its bounds is asked for")
         possible = {axis: self._possible(launch, axis) for axis in launch.bounds}
-        steps = self._steps(choices, possible)
+        steps = self._without_idle_cores(kernel, self._steps(choices, possible))
         combinations = combined(kernel.grid, list(steps.values()))
         asked = len(combinations)
         # of a ladder the upper rungs are where the work is; what was asked for goes in the order in which it was
@@ -97,7 +102,7 @@ class Planner:
         if not kept:
             return "none of the values that are asked for can occur"
         kept.sort(key=lambda each: [step.bound for step in each])
-        variants = tuple(Variant(each, self._in_order(kernel, each), self._entries(launch, each)) for each in kept)
+        variants = tuple(self._variant(launch, each) for each in kept)
         if reason := self._loses_cores(kernel, variants):
             return reason
         return Plan(launch, variants, covers(variants, possible))
@@ -182,6 +187,43 @@ class Planner:
                 found[axis] = exact(axis, [value for value in values if value >= 1 and value in possible[axis]])
         return found
 
+    def _without_idle_cores(
+        self, kernel: Kernel, steps: Mapping[int, tuple[Steps, ...]]
+    ) -> dict[int, tuple[Steps, ...]]:
+        """The steps less the bounds that leave a core without one, where guarded variants share a dimension."""
+        axis = min((axis for axis, each in steps.items() if any(step.guarded for step in each)), default=None)
+        if axis is None or not self._is_shared(kernel, axis, steps):
+            return dict(steps)
+        cores = self.wanted.cores
+        enough = (
+            Steps(axis, max(step.low, cores), step.bound) if step.guarded and step.bound >= cores else step
+            for step in steps[axis]
+        )
+        return {**steps, axis: tuple(enough)}
+
+    def _is_shared(self, kernel: Kernel, axis: int, axes: Collection[int]) -> bool:
+        """Whether variants that make `axes` static, the first guarded one of which is `axis`, share it between cores.
+
+        They do where its steps are independent, no dimension outside it is shared by the compiler, and none by the
+        kernel's author.
+        """
+        by_compiler = any(
+            dimension.is_parallel and dimension.bound != 1 and (dimension.bound is not None or outer in axes)
+            for outer, dimension in enumerate(kernel.grid[:axis])
+        )
+        by_author = any(dimension.semantics is Semantics.CORE_PARALLEL for dimension in kernel.grid)
+        several = self.wanted.shares and self.wanted.cores > 1 and kernel.on_tensor_core
+        if not several or by_compiler or by_author or not kernel.grid[axis].is_parallel:
+            return False
+        return not self._is_ordered(kernel, axis)
+
+    def _variant(self, launch: Launch, steps: tuple[Steps, ...]) -> Variant:
+        kernel = launch.kernel
+        variant = Variant(steps, self._in_order(kernel, steps), self._entries(launch, steps))
+        first = next(iter(variant.guarded), None)
+        shared = first and first.low >= self.wanted.cores and self._is_shared(kernel, first.axis, variant.axes)
+        return dataclasses.replace(variant, cores=self.wanted.cores) if shared else variant
+
     def _possible(self, launch: Launch, axis: int) -> Possible:
         bound = self.scalars.evaluate(launch.bounds[axis])
         known = symbolic.range_of(bound)
@@ -204,11 +246,13 @@ class Planner:
     def _is_ordered(self, kernel: Kernel, axis: int) -> bool:
         key = (kernel.symbol, axis)
         if key not in self._ordered:
-            objections = self._sharing.judge(kernel, (axis,)).objections
-            self._ordered[key] = bool(objections)
-            if objections:
+            judgement = self._sharing.judge(kernel, (axis,))
+            self._ordered[key] = bool(judgement.objections)
+            if judgement.objections:
                 message = f"the static variants of '{kernel.name}' aren't shared between cores along dimension {axis}"
-                self._say(kernel, f"{message}: {objections[0].reason}", "not-partitioned")
+                self._say(kernel, f"{message}: {judgement.objections[0].reason}", "not-partitioned")
+            else:
+                self.remarks += trust_in(kernel, [(axis,)], judgement.assumptions)
         return self._ordered[key]
 
     def _loses_cores(self, kernel: Kernel, variants: Sequence[Variant]) -> str | None:
@@ -218,7 +262,7 @@ class Planner:
         shared = [axis for axis, d in enumerate(kernel.grid) if d.is_parallel and d.bound is not None and d.bound > 1]
         for variant in variants:
             grid = variant.grid(kernel.grid)
-            if shared and not any(grid[axis].is_parallel for axis in shared):
+            if shared and variant.shared is None and not any(grid[axis].is_parallel for axis in shared):
                 return f"a guard would keep the compiler from sharing dimension {shared[0]} between the cores"
         return None
 
