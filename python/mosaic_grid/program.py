@@ -135,8 +135,10 @@ class Kernel:
         return tuple(Dimension(None if n == DYNAMIC else n, word) for n, word in zip(bounds, words, strict=True))
 
     def _semantics(self) -> list[Semantics]:
+        words = list(attribute_of(self.body, "dimension_semantics", ir.ArrayAttr) or [])
         try:
-            return [Semantics.of(word) for word in attribute_of(self.body, "dimension_semantics", ir.ArrayAttr) or []]
+            meanings = {word: Semantics.of(word) for word in set(words)}
+            return [meanings[word] for word in words]
         except ValueError as error:
             raise ProgramError(f"dimension_semantics can't be read: {error}", self.body) from None
 

@@ -333,6 +333,24 @@ def test_no_index_map() -> None:
     assert index_map(k, k.windows[0]) is None
 
 
+def test_an_argument_without_an_operand() -> None:
+    """What an index map takes beyond what the kernel has may be anything at each step."""
+    k = kernel("return %i : i32")
+    body = k.functions["map"].regions[0].blocks[0]
+    argument = body.add_argument(ir.IntegerType.get_signless(32, k.module.context), k.body.location)
+    body.operations[-1].operation.operands[0] = argument
+    assert indices_of(k) == ["%arg3[i, j, table]"]
+
+
+def test_two_steps_of_one_map() -> None:
+    """A map that was read for some indices says the same of others as one that is read for them."""
+    body = "%r = arith.muli %i, %c4 : i32\nreturn %r, %j, %c1 : i32, i32, i32"
+    k, fresh = (kernel(body, results="i32, i32, i32") for _ in range(2))
+    exact, whole = (grid_indices(k, exact) for exact in (True, False))
+    assert index_map(k, k.windows[0], exact) != index_map(k, k.windows[0], whole)
+    assert index_map(k, k.windows[0], whole) == index_map(fresh, fresh.windows[0], whole)
+
+
 def test_missing_index_map() -> None:
     """A kernel that names an index map it doesn't have is refused."""
     k = kernel("return %i : i32")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Iterator
 
@@ -276,6 +277,14 @@ def test_no_kernel() -> None:
     told = "no Mosaic kernel in this program: it has 1 function, custom calls: foo (1)\n"
     assert render_plain(summarize(program)) == told
     assert render_plain(summarize(program), "p.mlir") == f"program p.mlir: {told}"
+
+
+def test_without_maps() -> None:
+    """Who doesn't ask for index maps gets the rest of a summary as it is."""
+    told, rest = (summarize(static_program(1), V5P, maps=maps).launches[0] for maps in (True, False))
+    assert [window.index_map for window in rest.windows] == [()] * len(told.windows)
+    assert any(window.index_map for window in told.windows)
+    assert dataclasses.replace(rest, windows=told.windows) == told
 
 
 def test_no_kernel_of_this_name() -> None:

@@ -19,6 +19,7 @@ from mosaic_grid.checks.subject import Subject
 from mosaic_grid.dataflow.accesses import Touch, accesses_of
 from mosaic_grid.dataflow.body import events_in
 from mosaic_grid.dataflow.effects import Effect
+from mosaic_grid.dataflow.events import Event
 from mosaic_grid.dataflow.multiples import constant, is_multiple
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.ir_types import Value
@@ -27,6 +28,7 @@ from mosaic_grid.legality.sharing import listed
 NAME = "unproven-alignment"
 _LOADS = frozenset({"vector.load", "tpu.vector_load"})
 _STORES = frozenset({"vector.store", "tpu.vector_store"})
+_MOVES = _LOADS | _STORES
 _VIEWS = frozenset({"tpu.memref_slice", "tpu.memref_squeeze"})
 _LANES = 128
 
@@ -45,12 +47,14 @@ def alignment(subject: Subject) -> Iterator[Diagnostic]:
     kernel = subject.kernel
     if not kernel.on_tensor_core or len(kernel.body.regions[0].blocks) != 1:
         return
+    # most indices are constants, so that nothing is left to look at
+    suspects = {event.op: unproven for event in events_in(kernel) if (unproven := list(_unproven(event)))}
+    if not suspects:
+        return
     found: dict[ir.Operation, list[_Unproven]] = {}
     for buffer in (*kernel.arguments[len(kernel.grid) :], *_own_buffers(subject)):
         if isinstance(buffer.type, ir.MemRefType) and memory.space_of(buffer.type) == memory.VMEM:
-            for op in _accesses(buffer):
-                if unproven := list(_unproven(op)):
-                    found[op] = unproven
+            found.update((op, suspects[op]) for op in _accesses(buffer) if op in suspects)
     if not found:
         return
     touched: dict[ir.Operation, list[Touch]] = {}
@@ -81,9 +85,12 @@ def _accesses(buffer: Value) -> Iterator[ir.Operation]:
             yield from _accesses(op.results[0])
 
 
-def _unproven(op: ir.Operation) -> Iterator[_Unproven]:
-    first = 0 if op.name in _LOADS else 1
-    moved, kind = (op.results if first == 0 else op.operands)[0].type, ir.MemRefType(op.operands[first].type)
+def _unproven(event: Event) -> Iterator[_Unproven]:
+    op = event.op
+    if event.name not in _MOVES or event.touch.starts is not None:
+        return
+    first = 0 if event.name in _LOADS else 1
+    moved, kind = (event.operands if first else event.results)[0].type, ir.MemRefType(event.operands[first].type)
     if kind.rank < 2 or not isinstance(moved, ir.VectorType) or moved.rank != kind.rank:
         return
     rows, lanes = kind.shape[-2:]
@@ -91,7 +98,7 @@ def _unproven(op: ir.Operation) -> Iterator[_Unproven]:
         (kind.rank - 2, _rows(kind.element_type, rows, moved.shape[-2])),
         (kind.rank - 1, _LANES if lanes >= _LANES else 1),
     ):
-        index = op.operands[first + 1 + axis]
+        index = event.operands[first + 1 + axis]
         if multiple > 1 and constant(index) is None and is_multiple(index, multiple) is False:
             yield _Unproven(op, axis, multiple)
 

@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 from mosaic_grid import symbolic as sym
 from mosaic_grid.checks.finding import EFFORT, Finding, ask
 from mosaic_grid.checks.index_in_elements import index_in_elements
-from mosaic_grid.checks.returns import reads_on_return
+from mosaic_grid.checks.returns import may_read, reads_on_return
 from mosaic_grid.checks.subject import Subject, location_of_map, name_of
 from mosaic_grid.dataflow.geometry import Geometry
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
@@ -34,15 +34,23 @@ def blocks(subject: Subject) -> Iterator[Diagnostic]:
     """What is wrong with the blocks of each window, launch by launch."""
     for launch in subject.launches if subject.kernel.on_tensor_core else ():
         geometry = subject.geometry(launch)
-        told = with_operands(subject.summaries[0].windows, launch)
+        outside: dict[Window, Finding | sym.Unknown | None] = {}
+        told = subject.summaries[0].windows
+        if len(subject.launches) > 1:
+            told = with_operands(told, launch)
         for number, window in enumerate(geometry.windows):
-            if window is not None and has_blocks(subject.windows[number]):
-                yield from _Blocks(subject, launch, geometry, number, window, told[number]).findings()
+            if window is None or (told[number].role != "out" and obvious.meets_array(geometry.grid, window)):
+                continue
+            if has_blocks(subject.windows[number]):
+                yield from _Blocks(subject, launch, geometry, number, window, told[number], outside).findings()
 
 
 @dataclasses.dataclass(frozen=True)
 class _Blocks:
-    """The `number`th window of a launch; `told` is what the summary says of it."""
+    """The `number`th window of a launch; `told` is what the summary says of it.
+
+    `outside` has the answers about windows that are alike.
+    """
 
     subject: Subject
     launch: Launch
@@ -50,6 +58,7 @@ class _Blocks:
     number: int
     window: Window
     told: WindowSummary
+    outside: dict[Window, Finding | sym.Unknown | None]
 
     def findings(self) -> Iterator[Diagnostic]:
         """What is wrong with it, unless that is said already: of an index map that counts elements."""
@@ -69,7 +78,11 @@ class _Blocks:
             return
         from mosaic_grid.symbolic import proofs  # isl is loaded only where it isn't obvious
 
-        found = ask(self.geometry, lambda grid: proofs.meets_array(grid, self.window, EFFORT), self.subject.strict)
+        if self.window not in self.outside:
+            self.outside[self.window] = ask(
+                self.geometry, lambda grid: proofs.meets_array(grid, self.window, EFFORT), self.subject.strict
+            )
+        found = self.outside[self.window]
         if isinstance(found, sym.Unknown):
             yield from self._undecided(OUTSIDE, f"each block of {self._name} meets its array", found)
         elif found is not None:
@@ -96,8 +109,9 @@ class _Blocks:
     def _revisited(self) -> Iterator[Diagnostic]:
         if obvious.revisits_follow(self.geometry.grid, self.window):
             return
-        step = self.subject.step
-        reads = reads_on_return(step, self.subject.argument_of(self.number), self.geometry) if step else ()
+        argument = self.subject.argument_of(self.number)
+        step = self.subject.step if may_read(self.subject.kernel, argument) else None
+        reads = reads_on_return(step, argument, self.geometry) if step else ()
         if not reads:
             # what is written whole at each visit may come back
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.checks.subject import Subject, location_of_map, name_of
@@ -18,6 +18,7 @@ from mosaic_grid.summary import LaunchSummary
 NAME = "index-map-in-elements"
 
 Step = tuple[int, ...]
+Leaf = sym.Param | sym.Load
 
 
 def index_in_elements(subject: Subject) -> Iterator[Diagnostic]:
@@ -26,25 +27,32 @@ def index_in_elements(subject: Subject) -> Iterator[Diagnostic]:
     known = [bound for bound in bounds if bound is not None and not is_placeholder(bound)]
     if len(known) < len(bounds) or 0 in known:
         return
+    indices = grid_indices(subject.kernel)
+    # a dimension of one step has the index 0, and no unknown
+    free = {leaf: axis for axis, index in enumerate(indices) for leaf in sym.leaves_of(index)}
     for summary in subject.summaries:
         for number, window in enumerate(subject.windows):
-            yield from _of_the_window(subject, summary, number, window, known)
+            yield from _of_the_window(subject, summary, number, window, known, free)
 
 
 def _of_the_window(
-    subject: Subject, summary: LaunchSummary, number: int, window: Window, bounds: Sequence[int]
+    subject: Subject,
+    summary: LaunchSummary,
+    number: int,
+    window: Window,
+    bounds: Sequence[int],
+    free: Mapping[Leaf, int],
 ) -> Iterator[Diagnostic]:
     told = summary.windows[number]
     array = told.operand.shape if told.operand else ()
     if window.shape is None or window.kind is not None or len(array) != len(window.shape):
         return
-    indices = grid_indices(subject.kernel)
-    # a dimension of one step has the index 0, and no unknown
-    free = {leaf: axis for axis, index in enumerate(indices) for leaf in sym.leaves_of(index)}
-    blocks = index_map(subject.kernel, window, indices) or ()
+    blocks = index_map(subject.kernel, window) or ()
     for axis, (index, block, size) in enumerate(zip(blocks, window.shape, array, strict=True)):
+        if size is None or block < 2 or sym.divisor_of(index) % block:
+            continue
         leaves = sym.leaves_of(index)
-        if size is None or block < 2 or not leaves or sym.divisor_of(index) % block or not set(leaves) <= set(free):
+        if not leaves or not set(leaves) <= set(free):
             continue
         most = math.ceil(size / block)
         steps = [step for step in _corners(bounds) if _at(index, free, step) >= most]
@@ -76,5 +84,5 @@ def _corners(bounds: Sequence[int]) -> Iterator[Step]:
     yield from itertools.product(*(sorted({0, bound - 1}) for bound in bounds))
 
 
-def _at(index: sym.Expr, free: dict[sym.Param | sym.Load, int], step: Step) -> int:
+def _at(index: sym.Expr, free: Mapping[Leaf, int], step: Step) -> int:
     return sym.value_of(index, {leaf: step[free[leaf]] for leaf in sym.leaves_of(index)})

@@ -44,6 +44,10 @@ def memory_overflow(subject: Subject) -> Iterator[Diagnostic]:
         memory.VMEM: max(chip.vmem_bytes for chip in chips),
         memory.SMEM: max(chip.smem_bytes for chip in chips),
     }
+    summary = subject.summaries[0]
+    if summary.vmem <= largest[memory.VMEM] and summary.smem <= largest[memory.SMEM]:
+        # which counts sizes that are only known by a symbol, too
+        return
     buffers = list(_buffers(subject))
     for space, limit in largest.items():
         held = [buffer for buffer in buffers if memory.space_of(buffer.type) == space and buffer.bytes]

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from jaxlib.mlir import ir
 
 from mosaic_grid.checks.subject import Subject
-from mosaic_grid.dataflow.effects import Effect, effect_of, named
+from mosaic_grid.dataflow.body import events_in
 from mosaic_grid.diagnostics import Diagnostic, Severity, note
 from mosaic_grid.ir_types import Value
-from mosaic_grid.legality.sharing import behind
+from mosaic_grid.legality.sharing import target_of
 from mosaic_grid.program import Kernel
 
 NAME = "prefetch-operand-written"
@@ -52,24 +52,9 @@ def _writes(kernel: Kernel) -> dict[int, ir.Operation]:
     """The first write to each prefetch operand, by number of operand."""
     numbers: dict[Value, int] = {argument: number for number, argument in enumerate(kernel.prefetch)}
     found: dict[int, ir.Operation] = {}
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        target = _target(op)
+    for event in events_in(kernel):
+        target = target_of(event)
         number = numbers.get(target) if target is not None else None
         if number is not None:
-            found.setdefault(number, op)
-        return ir.WalkResult.ADVANCE
-
-    kernel.body.walk(visit, ir.WalkOrder.PRE_ORDER)
+            found.setdefault(number, event.op)
     return dict(sorted(found.items()))
-
-
-def _target(op: ir.Operation) -> Value | None:
-    """The buffer that an operation writes."""
-    match effect_of(op):
-        case Effect.WRITE | Effect.WRITE_SCATTERED:
-            return behind(op.operands[1])
-        case Effect.COPY_START:
-            target = named(op, "target")
-            return behind(target) if target is not None else None
-    return None

@@ -135,7 +135,7 @@ def subjects_of(module: ir.Operation, session: Session) -> Iterator[Subject]:
     """The kernels of a program that the session selects, in the order in which they stand in it."""
     program, scalars = Program(module), OuterScalars(module, session.contracts)
     joined = with_bodies(program, scalars.functions)
-    summaries = summarize(program, session.target, session.selects, scalars).launches
+    summaries = summarize(program, session.target, session.selects, scalars, maps=False).launches
     for symbol, kernel in program.kernels.items():
         if session.selects(kernel.name):
             yield Subject(

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias, cast
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.control import defining
-from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.dataflow.effects import Effect
+from mosaic_grid.dataflow.events import Event
 from mosaic_grid.dataflow.freshness import walk_step
 from mosaic_grid.dataflow.kernel_ops import scalar_type
 from mosaic_grid.dataflow.memory import ZERO, Box, Root, View, whole
@@ -77,6 +78,10 @@ def is_table(argument: Value) -> bool:
     return all(use.owner.name == "memref.load" for use in argument.uses)
 
 
+_Source: TypeAlias = tuple[Value, int | None]
+"""A scalar, and what its author says with `pl.multiple_of` that it is a multiple of."""
+
+
 class _Recorder(Walk):
     """The walk."""
 
@@ -85,11 +90,11 @@ class _Recorder(Walk):
     shapes: dict[Root, ir.Operation]
     origins: dict[str, sym.Origin]
 
-    def walk(self, block: ir.Block) -> ir.Operation | None:
+    def walk(self, block: ir.Block) -> tuple[Value, ...]:
         """Runs a block; the first one is the body."""
         if not hasattr(self, "touches"):
             self.touches, self.inside, self.shapes, self.origins = [], {}, {}, {}
-            self._sources: dict[ir.Operation, tuple[Value, ...]] = {}
+            self._sources: dict[Event, tuple[_Source, ...]] = {}
             self._tables = {k for k, argument in enumerate(block.arguments) if is_table(argument)}
         return super().walk(block)
 
@@ -105,51 +110,50 @@ class _Recorder(Walk):
             view = whole(root)
         super().show(value, view)
 
-    def read(self, op: ir.Operation, root: Root, box: Box | None) -> None:
+    def read(self, event: Event, root: Root, box: Box | None) -> None:
         """Notes a read, and what a table's element is called."""
-        if not self.listing.is_dead(op):
-            self._touch(op, False, root, box, 1)
+        self._touch(event, False, root, box)
         table = root.argument if root.argument in self._tables else None
-        if op.name == "memref.load" and table is not None and box is not None:
-            kind = scalar_type(op.results[0].type)
+        if event.name == "memref.load" and table is not None and box is not None:
+            (result,) = event.results
+            kind = scalar_type(result.type)
             if kind is not None:
-                element = sym.load(
-                    f"{TABLE}{table}", [span.start for span in box], kind.range, origin_of(op.results[0])
-                )
-                self.scalars.set({op.results[0]: element})
-        super().read(op, root, box)
+                element = sym.load(f"{TABLE}{table}", [span.start for span in box], kind.range, origin_of(result))
+                self.scalars.set({result: element})
+        super().read(event, root, box)
 
-    def write(self, op: ir.Operation, root: Root, box: Box | None, covers: bool) -> None:
+    def write(self, event: Event, root: Root, box: Box | None, covers: bool) -> None:
         """Notes a write."""
-        self._touch(op, True, root, box, 2)
-        super().write(op, root, box, covers)
+        self._touch(event, True, root, box)
+        super().write(event, root, box, covers)
 
-    def _touch(self, op: ir.Operation, writes: bool, root: Root, box: Box | None, first: int) -> None:
-        touch = Touch(op, writes, root, box, self._guards)
-        if effect_of(op) in (Effect.READ, Effect.WRITE):
-            rank = ir.MemRefType(op.operands[first - 1].type).rank
-            indices = list(op.operands)[first : first + rank]
+    def _touch(self, event: Event, writes: bool, root: Root, box: Box | None) -> None:
+        starts: tuple[sym.Expr, ...] = ()
+        assumed: tuple[sym.Expr, ...] = ()
+        masked = False
+        sources = self._sources_of(event)
+        if event.effect in (Effect.READ, Effect.WRITE):
+            indices = event.touch.indices
             starts = tuple(self.scalars.of(index) for index in indices)
-            assumed = tuple(self._assumed(op))
-            touch = dataclasses.replace(touch, starts=starts, assumed=assumed, masked=len(op.operands) > first + rank)
-        self.touches.append(touch)
-        for value in self._sources_of(op):
+            assumed = tuple(self._assumed(sources))
+            masked = len(event.operands) > len(indices) + (2 if event.effect is Effect.WRITE else 1)
+        self.touches.append(Touch(event.op, writes, root, box, self._guards, starts, assumed, masked))
+        for value, _ in sources:
             match self.scalars.of(value):
-                case sym.Param(name) if name.startswith("?"):
-                    self.origins.setdefault(name, origin_of(value))
+                case sym.Param(name) if name.startswith("?") and name not in self.origins:
+                    self.origins[name] = origin_of(value)
 
-    def _assumed(self, op: ir.Operation) -> Iterator[sym.Expr]:
+    def _assumed(self, sources: Iterable[_Source]) -> Iterator[sym.Expr]:
         """What the author says of the numbers that the indices are computed from: that they are multiples."""
-        for value in self._sources_of(op):
-            if not isinstance(value, ir.BlockArgument) and defining(value)[0].name == "tpu.assume_multiple":
-                multiple = ir.IntegerAttr(defining(value)[0].attributes["multiple"]).value
+        for value, multiple in sources:
+            if multiple is not None:
                 yield sym.comparison("==", sym.mod(self.scalars.of(value), sym.constant(multiple)), ZERO)
 
-    def _sources_of(self, op: ir.Operation) -> tuple[Value, ...]:
+    def _sources_of(self, event: Event) -> tuple[_Source, ...]:
         """The integer scalars that the indices of an access are computed from, those of its views included."""
-        if op not in self._sources:
-            self._sources[op] = tuple(_sources(op))
-        return self._sources[op]
+        if event not in self._sources:
+            self._sources[event] = tuple(_sources(event.op))
+        return self._sources[event]
 
     def _once_for_all(self, runs: sym.Expr, body: ir.Block) -> None:
         """One walk for every iteration, in which the loop's index is within its bounds."""
@@ -171,7 +175,7 @@ class _Recorder(Walk):
             super()._once_for_all(runs, body)
 
 
-def _sources(op: ir.Operation) -> Iterator[Value]:
+def _sources(op: ir.Operation) -> Iterator[_Source]:
     waiting, seen = list(op.operands), set[Value]()
     while waiting:
         value = waiting.pop()
@@ -179,7 +183,9 @@ def _sources(op: ir.Operation) -> Iterator[Value]:
         if value in seen or not (scalar or isinstance(value.type, ir.MemRefType)):
             continue
         seen.add(value)
+        origin = defining(value)[0] if not isinstance(value, ir.BlockArgument) else None
         if scalar:
-            yield value
-        if not isinstance(value, ir.BlockArgument) and not len(defining(value)[0].regions):
-            waiting.extend(defining(value)[0].operands)
+            promised = origin is not None and origin.name == "tpu.assume_multiple"
+            yield value, ir.IntegerAttr(origin.attributes["multiple"]).value if origin and promised else None
+        if origin is not None and not len(origin.regions):
+            waiting.extend(origin.operands)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,10 @@ from mosaic_grid.ir_types import Argument, Value
 _SHARDINGS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint"})
 _SDY_IDENTITIES = frozenset({"sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"})
 _MANUAL = "sdy.manual_computation"
+_CUSTOM_CALLS = frozenset({"stablehlo.custom_call", "mhlo.custom_call"})
+PASSING = frozenset({"stablehlo.while", "stablehlo.optimization_barrier", *_CUSTOM_CALLS, *_SDY_IDENTITIES})
+"""The operations that may merely pass a value on."""
+
 # a dialect's own attributes, whose parts only their text shows
 _OPAQUE = (ir.Attribute, ir.OpaqueAttr)
 # as MLIR writes a symbol, bare or quoted, wherever there is an `@`
@@ -32,7 +37,7 @@ class Function:
     calls: list[ir.Operation]
     closed: bool
 
-    @property
+    @functools.cached_property
     def results(self) -> list[Value] | None:
         """What it returns; `None` for a declaration or a body of several blocks."""
         blocks = list(self.op.regions[0].blocks)
@@ -43,6 +48,7 @@ def functions_of(program: ir.Operation) -> dict[str, Function]:
     """The outer functions by symbol: one walk over the program, kernels left out."""
     calls: dict[str, list[ir.Operation]] = {}
     named: set[str] = set()
+    seen: set[ir.Attribute] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "builtin.module" and op != program:
@@ -52,7 +58,7 @@ def functions_of(program: ir.Operation) -> dict[str, Function]:
         elif not op.name.startswith("stablehlo.") or op.name in ("stablehlo.composite", "stablehlo.custom_call"):
             attributes = op.attributes
             for name in attributes:
-                _add_symbols(attributes[name], named)
+                _add_symbols(attributes[name], named, seen)
         return ir.WalkResult.ADVANCE
 
     program.walk(visit, ir.WalkOrder.PRE_ORDER)
@@ -93,8 +99,14 @@ def runs_always(op: ir.Operation, functions: Mapping[ir.Operation, Function]) ->
     return True
 
 
-def _add_symbols(attribute: ir.Attribute, named: set[str]) -> None:
-    """Adds every symbol the attribute names, however deep: one too many costs precision, one too few the truth."""
+def _add_symbols(attribute: ir.Attribute, named: set[str], seen: set[ir.Attribute]) -> None:
+    """Adds every symbol the attribute names, however deep: one too many costs precision, one too few the truth.
+
+    Those that were `seen` before are left out: many arguments are sharded alike.
+    """
+    if attribute in seen:
+        return
+    seen.add(attribute)
     kind = type(attribute)
     if kind is ir.FlatSymbolRefAttr:
         named.add(ir.FlatSymbolRefAttr(attribute).value)
@@ -102,11 +114,11 @@ def _add_symbols(attribute: ir.Attribute, named: set[str]) -> None:
         named.update(ir.SymbolRefAttr(attribute).value)
     elif kind is ir.ArrayAttr:
         for part in ir.ArrayAttr(attribute):
-            _add_symbols(part, named)
+            _add_symbols(part, named, seen)
     elif kind is ir.DictAttr:
         parts = ir.DictAttr(attribute)
         for k in range(len(parts)):
-            _add_symbols(parts[k].attr, named)
+            _add_symbols(parts[k].attr, named, seen)
     elif kind in _OPAQUE:
         named.update(quoted or bare for quoted, bare in _SYMBOL.findall(str(attribute)))
 
@@ -133,7 +145,7 @@ def passed_on(value: Value) -> Value | None:
             return _loop_invariant(op, k)
         case "stablehlo.optimization_barrier":
             return operand(op, k)
-        case "stablehlo.custom_call" | "mhlo.custom_call":
+        case name if name in _CUSTOM_CALLS:
             identity = ir.StringAttr(op.attributes["call_target_name"]).value in _SHARDINGS
         case name:
             identity = name in _SDY_IDENTITIES

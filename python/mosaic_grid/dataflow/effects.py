@@ -37,6 +37,9 @@ class Effect(enum.Enum):
     HARDWARE = "uses registers of the matrix unit that outlive it"
     UNKNOWN = "does something unknown"
 
+    # members are few and never copied; `Enum` hashes their names, in Python
+    __hash__ = object.__hash__
+
 
 def _table(**names: str) -> dict[str, Effect]:
     return {name: Effect[effect] for effect, listed in names.items() for name in listed.split()}
@@ -85,9 +88,18 @@ EFFECTS: dict[str, Effect] = _table(
 # dialects whose operations compute values from values; those that touch memory are listed above or are unknown
 _PURE_DIALECTS = frozenset({"arith", "math", "vector"})
 _MEMORY_DIALECTS = frozenset({"vector"})
+# operations of these that take no memory and have no regions, whatever their operands
+_VECTORS_ONLY = """
+    vector.bitcast vector.broadcast vector.contract vector.create_mask vector.extract vector.extract_strided_slice
+    vector.insert vector.insert_strided_slice vector.multi_reduction vector.reduction vector.shape_cast vector.shuffle
+    vector.transpose
+"""
 
-_OF_A_NAME = dict(EFFECTS)
+_OF_A_NAME = {**EFFECTS, **dict.fromkeys(_VECTORS_ONLY.split(), Effect.PURE)}
 """The effects that the name alone decides, as they are found."""
+
+effect_of_name = _OF_A_NAME.get
+"""The effect of an operation of this name; None where that takes more than the name."""
 
 _VALUES = (ir.VectorType, ir.IntegerType, ir.IndexType, ir.FloatType)
 

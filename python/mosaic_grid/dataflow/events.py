@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.effects import Effect, named
+from mosaic_grid.dataflow.definitions import constant_of_value
+from mosaic_grid.dataflow.effects import Effect, is_memory, named
+from mosaic_grid.dataflow.kernel_ops import scalar_type
+from mosaic_grid.dataflow.memory import ONE
 from mosaic_grid.ir_types import Value
 
+# neither strides nor masks, and nothing is added
+_PLAIN = frozenset({"memref.load", "memref.store", "vector.load", "vector.store"})
 
-@dataclasses.dataclass(frozen=True)
-class Touch:
+
+class Touch(NamedTuple):
     """A load's or a store's place in a view: `indices`, and an extent of numbers for each dimension.
 
-    A `complete` write leaves no element of its box as it was.
+    `starts` are the indices if all are written as constants. A `complete` write leaves no element of its box as it was.
     """
 
     indices: tuple[Value, ...]
+    starts: tuple[sym.Expr, ...] | None
     extents: tuple[sym.Expr, ...]
     complete: bool
+
+
+def _constants(values: Iterable[Value]) -> tuple[sym.Expr, ...] | None:
+    """What values are if all are written as constants."""
+    found: list[sym.Expr] = []
+    for value in values:
+        known = constant_of_value(value)
+        if known is None:
+            return None
+        found.append(known)
+    return tuple(found)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,27 +66,55 @@ class Event:
         return tuple(self.op.results)
 
     @functools.cached_property
+    def blocks(self) -> tuple[ir.Block | None, ...] | None:
+        """The block of each region, None for an empty one; None where a region has several."""
+        regions = [list(region.blocks) for region in self.op.regions]
+        several = any(len(blocks) > 1 for blocks in regions)
+        return None if several else tuple(blocks[0] if blocks else None for blocks in regions)
+
+    @functools.cached_property
+    def scalars(self) -> frozenset[int]:
+        """The numbers of the results that are integer scalars."""
+        return frozenset(k for k, result in enumerate(self.results) if scalar_type(result.type) is not None)
+
+    @functools.cached_property
+    def buffers(self) -> frozenset[int]:
+        """The numbers of the results that are buffers or semaphores."""
+        return frozenset(k for k, result in enumerate(self.results) if is_memory(result))
+
+    @functools.cached_property
     def sizes(self) -> tuple[sym.Expr | None, ...]:
         """Of the memref that a view is: its shape, None for a dynamic size."""
         shape = ir.MemRefType(self.results[0].type).shape
         return tuple(sym.constant(size) if size >= 0 else None for size in shape)
 
     @functools.cached_property
+    def shape(self) -> tuple[sym.Expr, ...] | None:
+        """The same where it is static."""
+        known = tuple(size for size in self.sizes if size is not None)
+        return known if len(known) == len(self.sizes) else None
+
+    @functools.cached_property
     def touch(self) -> Touch:
         """Of a load or a store of a box: which."""
-        op, operands = self.op, self.operands
+        operands = self.operands
         first = 2 if self.effect is Effect.WRITE else 1
-        rank = ir.MemRefType(operands[first - 1].type).rank
         moved = (operands[0] if first == 2 else self.results[0]).type
-        lengths = tuple(ir.VectorType(moved).shape) if isinstance(moved, ir.VectorType) else ()
+        lengths = tuple(moved.shape) if isinstance(moved, ir.VectorType) else ()
+        if self.name in _PLAIN:
+            indices = operands[first:]
+            extents = (*(ONE,) * (len(indices) - len(lengths)), *map(sym.constant, lengths))
+            return Touch(indices, _constants(indices), extents, True)
+        rank = ir.MemRefType(operands[first - 1].type).rank
         lengths = (*(1,) * (rank - len(lengths)), *lengths)
-        attributes = op.attributes
+        attributes = self.op.attributes
         strides = (tuple(ir.DenseI32ArrayAttr(attributes["strides"])) if "strides" in attributes else ()) or (1,) * rank
         # n elements, s apart, lie within (n - 1) * s + 1
         extents = tuple(sym.constant((n - 1) * s + 1) for n, s in zip(lengths, strides, strict=True))
         masked = len(operands) > first + rank
         complete = not masked and not self.adds and all(s == 1 for s in strides)
-        return Touch(operands[first : first + rank], extents, complete)
+        indices = operands[first : first + rank]
+        return Touch(indices, _constants(indices), extents, complete)
 
     @functools.cached_property
     def adds(self) -> bool:

@@ -13,13 +13,14 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import memory
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow.body import listing_of
+from mosaic_grid.dataflow.events import Event
 from mosaic_grid.dataflow.memory import Box, Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars, grid_index, is_stable
 from mosaic_grid.dataflow.step import Findings
@@ -29,6 +30,8 @@ from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel
 
 _Walk = TypeVar("_Walk", bound=Walk)
+_Start: TypeAlias = tuple[ir.Block, dict[Value, sym.Expr], dict[Value, View]]
+"""A kernel's body, the indices of any step, and what arguments show at its begin."""
 
 _MOST_STEPS = 64
 """A run of more steps isn't followed step by step."""
@@ -187,28 +190,35 @@ def _lasts(transfer: Transfer) -> bool:
 class _UntilSomething(Walk):
     """A walk that ends at the first write."""
 
-    def write(self, op: ir.Operation, root: Root, box: Box | None, covers: bool) -> None:
+    def write(self, event: Event, root: Root, box: Box | None, covers: bool) -> None:
         """Raises `_SomethingError`."""
         raise _SomethingError
 
 
 def walk_step(kernel: Kernel, state: State, indices: Mapping[int, int], kind: type[_Walk]) -> _Walk:
     """The walk of this kind over a step with these indices in some dimensions, from what is written before."""
+    if walk_step not in kernel.memo:
+        kernel.memo[walk_step] = _start_of(kernel)
+    body, grid, views = cast("_Start", kernel.memo[walk_step])
     listing = listing_of(kernel)
     scalars = Scalars((dimension.bound for dimension in kernel.grid), listing)
-    arguments = list(kernel.arguments)
-    views: dict[Value, View] = {}
-    for number, argument in enumerate(arguments):
-        if number < len(kernel.grid):
-            known = indices.get(number)
-            index = grid_index(number, kernel.grid[number].bound) if known is None else sym.constant(known)
-            scalars.set({argument: index})
-        elif isinstance(argument.type, ir.MemRefType):
-            views[argument] = whole(Root(number, tuple(argument.type.shape)))
-    step = kind(scalars, state, views, listing)
-    step.walk(kernel.body.regions[0].blocks[0])
+    scalars.set(grid)
+    scalars.set({body.arguments[number]: sym.constant(index) for number, index in indices.items()})
+    step = kind(scalars, state, dict(views), listing)
+    step.walk(body)
     step.finish()
     return step
+
+
+def _start_of(kernel: Kernel) -> _Start:
+    grid: dict[Value, sym.Expr] = {}
+    views: dict[Value, View] = {}
+    for number, argument in enumerate(kernel.arguments):
+        if number < len(kernel.grid):
+            grid[argument] = grid_index(number, kernel.grid[number].bound)
+        elif isinstance(argument.type, ir.MemRefType):
+            views[argument] = whole(Root(number, tuple(argument.type.shape)))
+    return kernel.body.regions[0].blocks[0], grid, views
 
 
 def _kept(state: State) -> State:

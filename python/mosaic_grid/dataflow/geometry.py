@@ -131,11 +131,13 @@ def _window(
     padding = padding_of(window)
     if blocks is None or len(blocks) != len(block) or padding is None:
         return None
-    sizes = [_size(kind, axis) for axis in range(kind.rank)]
-    # a window in elements counts from the beginning of the padding
-    padded = [sym.add(size, sym.constant(sum(around))) for size, around in zip(sizes, padding, strict=True)]
-    strides = block if window.kind is None else (1,) * len(block)
-    return Window(tuple(map(reading.outside, blocks)), block, tuple(padded), strides)
+    sizes = map(sym.constant, kind.shape) if kind.has_static_shape else (_size(kind, axis) for axis in range(kind.rank))
+    strides = block
+    if window.kind is not None:
+        # it counts elements, from the beginning of the padding
+        sizes = (sym.add(size, sym.constant(sum(around))) for size, around in zip(sizes, padding, strict=True))
+        strides = (1,) * len(block)
+    return Window(tuple(map(reading.outside, blocks)), block, tuple(sizes), strides)
 
 
 def _size(kind: ir.ShapedType, axis: int) -> sym.Expr:
@@ -164,10 +166,16 @@ class _Reading:
     tables: Mapping[str, Table | None]
     bounds: Sequence[sym.Expr]
     scalars: OuterScalars
+    known: dict[sym.Expr, sym.Expr] = dataclasses.field(default_factory=dict[sym.Expr, sym.Expr])
+    """What `outside` has found: windows are at the same places of the same tables."""
 
     def outside(self, expr: sym.Expr) -> sym.Expr:
         """The expression with numbers of steps, and reads from tables, as the program has them."""
-        return sym.substitute(expr, self._replaced)
+        if isinstance(expr, sym.Const):
+            return expr
+        if expr not in self.known:
+            self.known[expr] = sym.substitute(expr, self._replaced)
+        return self.known[expr]
 
     def _replaced(self, part: sym.Expr) -> sym.Expr | None:
         match part:
@@ -198,6 +206,8 @@ def _leaves(exprs: Iterable[sym.Expr]) -> set[str]:
     waiting = list(exprs)
     while waiting:
         part = waiting.pop()
+        if isinstance(part, sym.Const):
+            continue
         # a sum is as much of an input as its array is
         if isinstance(part, sym.Param) and not isinstance(part, sym.Total):
             found.add(part.name)

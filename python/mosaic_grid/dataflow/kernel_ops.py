@@ -58,6 +58,11 @@ def _fitted(kind: IntType, exact: sym.Expr) -> sym.Expr | None:
 
 
 def _constant(op: ir.Operation, kind: IntType, args: Args) -> sym.Expr | None:
+    return constant_in(op)
+
+
+def constant_in(op: ir.Operation) -> sym.Expr | None:
+    """The number that an `arith.constant` gives, if it is an integer scalar."""
     value = op.attributes["value"]
     return sym.constant(int(value.value)) if isinstance(value, ir.IntegerAttr | ir.BoolAttr) else None
 

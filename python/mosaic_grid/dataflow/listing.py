@@ -1,98 +1,95 @@
 """The operations of a kernel's body that say something about a step, read off the IR once for all walks over it.
 
-Those that compute vectors from vectors are left out, which are most. What computes scalars is looked up by its results,
-for a walk evaluates those that it needs.
+Those that compute values are passed over by their names, which are most. What computes a scalar that somebody asks for
+is looked up then.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from jaxlib.mlir import ir
 
-from mosaic_grid import symbolic as sym
-from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.dataflow.definitions import Definition, definition_of
+from mosaic_grid.dataflow.effects import Effect, effect_of, effect_of_name
 from mosaic_grid.dataflow.events import Event
-from mosaic_grid.dataflow.kernel_ops import Rule, rule_of, scalar_type
-from mosaic_grid.dataflow.tensors import IntType
-from mosaic_grid.dataflow.uses import is_dead_whatever
+from mosaic_grid.dataflow.uses import Uses
 from mosaic_grid.ir_types import Value
 
-_CONSTANT = "arith.constant"
+_SILENT = frozenset({Effect.PURE, Effect.HINT})
 
 
-@dataclasses.dataclass(frozen=True)
-class Computation:
-    """An operation that computes integer scalars, its `results`, from its operands, with the rule for it."""
-
-    op: ir.Operation
-    rule: Rule | None
-    operands: tuple[Value, ...]
-    results: tuple[tuple[Value, IntType], ...]
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Lines:
-    """What matters of a block: its `events` in order, the values `computed` in it, and its terminator, `end`."""
+    """What matters of a block: its `events` in order, and its terminator, `end`."""
 
     events: tuple[Event, ...]
-    computed: tuple[Value, ...]
     end: ir.Operation | None
+
+    @functools.cached_property
+    def given(self) -> tuple[Value, ...]:
+        """What the terminator passes on."""
+        return tuple(self.end.operands) if self.end is not None else ()
 
 
 class Listing:
-    """The blocks of one body, each read when it is first asked for.
+    """A kernel's body: `events` are all operations in it that aren't pure, a hint or a block's end, in its order."""
 
-    `constants` and `computations` are those of all that have been, by the values that they give.
-    """
+    def __init__(self, body: ir.Operation) -> None:
+        events: list[Event] = []
+        inside: dict[ir.Block, list[Event]] = {}
+        ends: dict[ir.Block, ir.Operation] = {}
 
-    def __init__(self) -> None:
-        self.constants: dict[Value, sym.Expr] = {}
-        self.computations: dict[Value, Computation] = {}
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            effect = effect_of_name(op.name) or effect_of(op)
+            if effect in _SILENT:
+                return ir.WalkResult.SKIP
+            if op != body:
+                block = op.block
+                if effect is Effect.END:
+                    ends[block] = op
+                else:
+                    event = Event(op, effect)
+                    events.append(event)
+                    inside.setdefault(block, []).append(event)
+            return ir.WalkResult.ADVANCE
+
+        body.walk(visit, ir.WalkOrder.PRE_ORDER)
+        self.events = tuple(events)
+        self._inside = inside
+        self._ends = ends
         self._lines: dict[ir.Block, Lines] = {}
-        self._dead: dict[ir.Operation, bool | None] = {}
+        self._uses = Uses()
+        self._dead: dict[Event, bool | None] = {}
+        self._definitions: dict[Value, Definition] = {}
 
     def of(self, block: ir.Block) -> Lines:
         """What matters of a block."""
         lines = self._lines.get(block)
         if lines is None:
-            lines = self._lines[block] = self._read(block)
+            end = self._ends.get(block)
+            if end is None:
+                *_, end = (None, *(op.operation for op in block.operations))
+            lines = self._lines[block] = Lines(tuple(self._inside.get(block, ())), end)
         return lines
 
-    def is_dead(self, op: ir.Operation) -> bool | None:
+    def is_dead(self, event: Event) -> bool | None:
         """Whether an operation has results and nothing uses them; None where that is up to selections."""
-        if op not in self._dead:
-            self._dead[op] = bool(len(op.results)) and is_dead_whatever(op)
-        return self._dead[op]
+        try:
+            return self._dead[event]
+        except KeyError:
+            dead = self._dead[event] = bool(event.results) and self._uses.is_dead_whatever(event.op)
+            return dead
 
-    def _read(self, block: ir.Block) -> Lines:
-        events: list[Event] = []
-        computed: list[Value] = []
-        op: ir.Operation | None = None
-        for view in block.operations:
-            op = view.operation
-            effect = effect_of(op)
-            if effect is not Effect.PURE:
-                if effect not in (Effect.HINT, Effect.END):
-                    events.append(Event(op, effect))
-                continue
-            results: list[tuple[Value, IntType]] = []
-            for result in op.results:
-                kind = scalar_type(result.type)
-                if kind is not None:
-                    results.append((result, kind))
-            if not results:
-                continue
-            rule = rule_of(op)
-            value = rule(op, results[0][1], []) if rule is not None and op.name == _CONSTANT else None
-            if value is None:
-                computation = Computation(op, rule, tuple(op.operands), tuple(results))
-                self.computations.update((result, computation) for result, _ in results)
-                computed += (result for result, _ in results)
-            else:
-                self.constants[results[0][0]] = value
-        return Lines(tuple(events), tuple(computed), op)
+    def definition(self, value: Value) -> Definition:
+        """Where a value comes from, as far as that is within an operation without effects."""
+        try:
+            return self._definitions[value]
+        except KeyError:
+            found = self._definitions[value] = definition_of(value)
+            return found
 
 
 def in_order(goal: Value, known: Container[Value], operands: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:

@@ -6,8 +6,9 @@ view says so with `box=None`, which stands for anything in the buffer when it is
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from mosaic_grid import symbolic as sym
 
@@ -16,8 +17,7 @@ ONE = sym.constant(1)
 _MOST_PIECES = 64
 
 
-@dataclasses.dataclass(frozen=True)
-class Root:
+class Root(NamedTuple):
     """A buffer, a semaphore array, or other state of a core.
 
     `argument` is its index among the kernel's arguments, or None for what a step makes for itself; `number` tells
@@ -33,8 +33,7 @@ PRNG = Root(None, (), -1)
 """The state of the random number generator, read as a whole and written as a whole."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """The indices from `start` on, `size` of them."""
 
     start: sym.Expr
@@ -44,8 +43,7 @@ class Span:
 Box = tuple[Span, ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A part of a buffer as a memref of `shape`.
 
     `dims` names the dimension of the root behind each dimension of the view; None where they don't correspond (after a
@@ -61,7 +59,7 @@ class View:
         """The box of the root behind a box of the view; None where it can't be told."""
         if self.box is None:
             return None
-        if tuple(sizes) == self.shape and all(start == ZERO for start in starts):
+        if tuple(sizes) == self.shape and all(start is ZERO or start == ZERO for start in starts):
             return self.box
         if self.dims is None:
             return None
@@ -102,6 +100,7 @@ class View:
         return View(self.root, None, None, shape)
 
 
+@functools.lru_cache(maxsize=1024)
 def whole(root: Root) -> View:
     """All of a buffer of static shape; the part shown of one with a dynamic shape is not known."""
     shape = tuple(sym.constant(size) for size in root.shape)

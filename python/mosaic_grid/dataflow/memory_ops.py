@@ -26,8 +26,9 @@ def _private(step: Step, event: Event) -> None:
 
 def _view(step: Step, event: Event) -> None:
     base = step.view(event.operands[0])
-    step.hide(event.results)
-    if base is not None:
+    if base is None:
+        step.hide(event.results)
+    else:
         step.show(event.results[0], view_of(event, base, step.scalars))
 
 
@@ -37,8 +38,9 @@ def _read(step: Step, event: Event) -> None:
     if base is None:
         unknown(step, event)
         return
-    box = box_of(event, base, step.scalars) if event.effect is Effect.READ else None
-    step.read(event.op, base.root, box)
+    if not step.listing.is_dead(event):
+        box = box_of(event, base, step.scalars) if event.effect is Effect.READ else None
+        step.read(event, base.root, box)
 
 
 def _write(step: Step, event: Event) -> None:
@@ -47,12 +49,12 @@ def _write(step: Step, event: Event) -> None:
         unknown(step, event)
         return
     if event.effect is Effect.WRITE_SCATTERED:
-        step.write(event.op, base.root, None, covers=False)
+        step.write(event, base.root, None, covers=False)
         return
     box = box_of(event, base, step.scalars)
     if event.adds:
-        step.read(event.op, base.root, box)
-    step.write(event.op, base.root, box, covers=event.touch.complete)
+        step.read(event, base.root, box)
+    step.write(event, base.root, box, covers=event.touch.complete)
 
 
 def _copy_start(step: Step, event: Event) -> None:
@@ -63,12 +65,12 @@ def _copy_start(step: Step, event: Event) -> None:
         unknown(step, event)
         return
     op = event.op
-    step.read(op, source.root, None if indirect else source.box)
+    step.read(event, source.root, None if indirect else source.box)
     if offsets is not None:
-        step.read(op, offsets.root, offsets.box)
+        step.read(event, offsets.root, offsets.box)
     if event.adds:
-        step.read(op, target.root, None)
-    step.write(op, target.root, None if indirect else target.box, covers=False)
+        step.read(event, target.root, None)
+    step.write(event, target.root, None if indirect else target.box, covers=False)
     for counter in counters:
         step.start(op, counter, amount_of(event, target), None if indirect else target)
 
@@ -109,12 +111,13 @@ def _signal(step: Step, event: Event) -> None:
 
 
 def _seed(step: Step, event: Event) -> None:
-    step.write(event.op, PRNG, (), covers=True)
+    step.write(event, PRNG, (), covers=True)
 
 
 def _random(step: Step, event: Event) -> None:
-    step.read(event.op, PRNG, ())
-    step.write(event.op, PRNG, (), covers=False)
+    if not step.listing.is_dead(event):
+        step.read(event, PRNG, ())
+    step.write(event, PRNG, (), covers=False)
 
 
 def _sem_read(step: Step, event: Event) -> None:

@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
 from mosaic_grid.dataflow import elementwise, structural
-from mosaic_grid.dataflow.control import Function, defining, functions_of, passed_on, runs_always
+from mosaic_grid.dataflow.control import PASSING, Function, defining, functions_of, passed_on, runs_always
 from mosaic_grid.dataflow.prefix_sums import prefix_sums
 from mosaic_grid.dataflow.promises import arguments_of, named_inputs, promises_of
 from mosaic_grid.dataflow.reductions import reduce
@@ -169,11 +169,12 @@ class OuterScalars:
         """How to get at a value. Nothing is asked of values that aren't integers: they are unknown at once."""
         if self._kind(value) is None:
             return [], _nothing
-        if (source := passed_on(value)) is not None:
-            return [(source, frame)], _first
         if isinstance(value, ir.BlockArgument):
-            return self._argument(value, frame)
+            source = passed_on(value)
+            return self._argument(value, frame) if source is None else ([(source, frame)], _first)
         op, k = defining(value)
+        if op.name in PASSING and (source := passed_on(value)) is not None:
+            return [(source, frame)], _first
         match op.name:
             case "func.call":
                 return self._call(op, k, frame)

@@ -6,13 +6,15 @@ unknown is the value of one execution: the same operation in two iterations of a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.definitions import Computation, Definition
 from mosaic_grid.dataflow.kernel_ops import scalar_type
-from mosaic_grid.dataflow.listing import Computation, Listing, in_order
+from mosaic_grid.dataflow.listing import Listing, in_order
 from mosaic_grid.ir_types import Value
 
 GRID_INDEX = "d"
@@ -25,32 +27,44 @@ _ANYTHING = sym.type_range(64, True)
 class Scalars:
     """Values of a body's scalars while it is walked; `bounds` are the grid's, `None` for a dynamic one.
 
-    `listing` has the body's constants and computations, as far as it has been read.
+    `listing` has the body's constants and computations.
     """
 
     def __init__(self, bounds: Iterable[int | None], listing: Listing) -> None:
         self._known: dict[Value, sym.Expr] = {}
-        self._constants = listing.constants
-        self._computations = listing.computations
+        self._definition = listing.definition
+        self._computed_in: dict[ir.Block, list[Value]] = {}
         self._bounds = tuple(bounds)
         self._fresh = 0
+        self.evaluated = 0
 
     def of(self, value: Value) -> sym.Expr:
         """The value of a scalar that is computed from others or was given; a fresh unknown for anything else."""
-        return self._known.get(value) or self._constants.get(value) or self._computed(value)
+        known = self._known.get(value)
+        return self._computed(value) if known is None else known
 
     def _computed(self, value: Value) -> sym.Expr:
-        for goal in in_order(value, self._known, self._operands):
-            computation = self._computations.get(goal)
-            if computation is None:
-                self._known[goal] = self._constants.get(goal) or self.unknown(goal.type)
+        known = self._known
+        definition = self._definition(value)
+        if isinstance(definition, Computation):
+            if all(operand in known for operand in definition.operands):
+                self._evaluate(definition)
             else:
-                self._evaluate(computation)
-        return self._known[value]
+                for goal in in_order(value, known, self._operands):
+                    self._know(goal, self._definition(goal))
+        else:
+            self._know(value, definition)
+        return known[value]
+
+    def _know(self, value: Value, definition: Definition) -> None:
+        if isinstance(definition, Computation):
+            self._evaluate(definition)
+        else:
+            self._known[value] = self.unknown(value.type) if definition is None else definition
 
     def _operands(self, value: Value) -> tuple[Value, ...]:
-        computation = self._computations.get(value)
-        return computation.operands if computation else ()
+        definition = self._definition(value)
+        return definition.operands if isinstance(definition, Computation) else ()
 
     def set(self, values: Mapping[Value, sym.Expr]) -> None:
         """Gives scalars their values."""
@@ -60,6 +74,10 @@ class Scalars:
         """Makes values unknown, each time anew: those that an execution of an operation gives."""
         for value in values:
             self._known.pop(value, None)
+
+    def forget_block(self, block: ir.Block) -> None:
+        """Makes what was computed of a block's operations unknown, for it runs again."""
+        self.forget(self._computed_in.pop(block, ()))
 
     def choose(self, result: Value, condition: sym.Expr, then: Value, other: Value) -> None:
         """Gives a result one of two values."""
@@ -75,10 +93,14 @@ class Scalars:
     def _evaluate(self, computation: Computation) -> None:
         """Computes the scalar results of an operation without regions, whose operands are known."""
         op, rule = computation.op, computation.rule
+        known = self._known
+        given = [each if isinstance(each, sym.Expr) else known[each] for each in computation.arguments]
+        self.evaluated += len(computation.results)
+        again = self._computed_in.setdefault(computation.block, [])
         for result, kind in computation.results:
-            expr = rule(op, kind, [self.of(operand) for operand in computation.operands]) if rule else self._special(op)
-            known = expr is not None and expr.size <= _LARGEST
-            self._known[result] = expr if known and expr is not None else self.unknown(result.type)
+            expr = rule(op, kind, given) if rule else self._special(op)
+            known[result] = expr if expr is not None and expr.size <= _LARGEST else self.unknown(result.type)
+            again.append(result)
 
     def _special(self, op: ir.Operation) -> sym.Expr | None:
         if op.name != "tpu.iteration_bound":
@@ -88,6 +110,7 @@ class Scalars:
         return sym.constant(bound) if bound is not None else sym.parameter(f"{BOUND}{axis}", sym.Range(1, 2**31 - 1))
 
 
+@functools.lru_cache(maxsize=256)
 def grid_index(axis: int, bound: int | None) -> sym.Expr:
     """The index of a grid dimension at a step; the constant 0 where there is no other."""
     last = 2**31 - 2 if bound is None else max(bound, 1) - 1

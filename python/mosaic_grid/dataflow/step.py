@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
 from jaxlib.mlir import ir
 
 from mosaic_grid import symbolic as sym
+from mosaic_grid.dataflow.events import Event
+from mosaic_grid.dataflow.kernel_ops import scalar_type
 from mosaic_grid.dataflow.listing import Listing
 from mosaic_grid.dataflow.memory import Box, Root, View, whole
 from mosaic_grid.dataflow.scalars import Scalars
@@ -17,14 +20,17 @@ from mosaic_grid.dataflow.uses import is_dead
 from mosaic_grid.ir_types import Value
 
 
-@dataclasses.dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """A read or a write; `guards` are the undecided conditions around it (a loop that may not run is one)."""
 
     op: ir.Operation
     root: Root
     box: Box | None
     guards: tuple[sym.Expr, ...]
+
+
+Undecided: TypeAlias = tuple[Access, tuple[Access, ...], bool]
+"""A read of what isn't written, the writes before it, and whether a selection may show that nobody uses it."""
 
 
 @dataclasses.dataclass
@@ -52,7 +58,7 @@ class Step:
         self._views = views
         self._guards: tuple[sym.Expr, ...] = ()
         self._writes: dict[Root, list[Access]] = {}
-        self._undecided: list[tuple[Access, tuple[Access, ...], bool]] = []
+        self._undecided: list[Undecided] = []
         self._numbers = 0
 
     def finish(self) -> None:
@@ -72,24 +78,21 @@ class Step:
         for value in values:
             self._views.pop(value, None)
 
-    def read(self, op: ir.Operation, root: Root, box: Box | None) -> None:
-        """Notes a read, and whether the step has written all of it."""
-        dead = self.listing.is_dead(op)
-        if dead:
-            return
-        access = Access(op, root, box, self._guards)
+    def read(self, event: Event, root: Root, box: Box | None) -> None:
+        """Notes a read that isn't dead, and whether the step has written all of it."""
+        access = Access(event.op, root, box, self._guards)
         self.found.reads.append(access)
         if not self.state.has(root, box):
             before = tuple(self._writes.get(root, ()))
             # a store that reads has no results, so nothing could show it dead
-            if len(op.results):
-                self._undecided.append((access, before, dead is None))
+            if event.results:
+                self._undecided.append((access, before, self.listing.is_dead(event) is None))
             else:
                 self.found.uncovered.append((access, before))
 
-    def write(self, op: ir.Operation, root: Root, box: Box | None, covers: bool) -> None:
+    def write(self, event: Event, root: Root, box: Box | None, covers: bool) -> None:
         """Notes a write; one that `covers` leaves no element of the box as it was."""
-        access = Access(op, root, box, self._guards)
+        access = Access(event.op, root, box, self._guards)
         self.found.writes.append(access)
         self._writes.setdefault(root, []).append(access)
         if covers and box is not None:
@@ -122,11 +125,13 @@ class Step:
         yield
         self._guards = outside
 
-    @contextlib.contextmanager
-    def block(self) -> Iterator[None]:
-        """One run of a block: at its end its scalars are known, and with them which loads are selected away."""
+    def enter_block(self) -> list[Undecided]:
+        """Begins one run of a block; returns what is undecided of the one around it, for `leave_block`."""
         outside, self._undecided = self._undecided, []
-        yield
+        return outside
+
+    def leave_block(self, outside: list[Undecided]) -> None:
+        """At the end of a block its scalars are known, and with them which loads are selected away."""
         for access, before, chosen in self._undecided:
             if not chosen or not is_dead(access.op, self._known):
                 self.found.uncovered.append((access, before))
@@ -139,4 +144,4 @@ class Step:
 
 def is_scalar(value: Value) -> bool:
     """Whether a value is a single integer."""
-    return isinstance(value.type, ir.IntegerType | ir.IndexType)
+    return scalar_type(value.type) is not None

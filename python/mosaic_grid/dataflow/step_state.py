@@ -10,6 +10,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from jaxlib.mlir import ir
 
@@ -22,8 +24,7 @@ NO_GUARDS: Guards = frozenset()
 _MOST_WRITES = 128
 
 
-@dataclasses.dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """A box that the step has written."""
 
     box: Box
@@ -48,6 +49,10 @@ class Transfer:
         return self.semaphore, self.part, self.amount, self.guards
 
 
+def _holds(written: Iterable[Written]) -> bool:
+    return not any(each.guards for each in written)
+
+
 @dataclasses.dataclass
 class State:
     """The entries; writes only ever add up, transfers come and go."""
@@ -67,7 +72,7 @@ class State:
     def has(self, root: Root, box: Box | None) -> bool:
         """Whether a part of a buffer is written for sure."""
         boxes = self.boxes(root)
-        return box in boxes or covered(box, boxes, root.shape)
+        return bool(boxes) and (box in boxes or covered(box, boxes, root.shape))
 
     def write(self, root: Root, box: Box) -> None:
         """Adds a box."""
@@ -104,7 +109,9 @@ class State:
         """The state where a truth value is known to be 1."""
         opposite = sym.negation(guard)
         writes = {
-            root: tuple(
+            root: known
+            if _holds(known)
+            else tuple(
                 w if guard not in w.guards else Written(w.box, w.guards - {guard})
                 for w in known
                 if opposite not in w.guards

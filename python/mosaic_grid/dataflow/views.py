@@ -21,7 +21,7 @@ def view_of(event: Event, base: View, scalars: Scalars) -> View:
         return base.slice(numbers[:rank], _shape(event, scalars, numbers[rank:]))
     if event.name == "tpu.memref_squeeze":
         # dynamic sizes stay in their order; those of a static size of 1 go
-        sizes = [size for size in base.shape if sym.constant_of(size) is None]
+        sizes = [size for size in base.shape if sym.constant_of(size) is None] if event.shape is None else []
         return base.squeeze(_shape(event, scalars, sizes))
     shape = _shape(event, scalars, [])
     return base.lost(shape) if event.name == "tpu.reinterpret_cast" else base.recast(shape)
@@ -30,7 +30,8 @@ def view_of(event: Event, base: View, scalars: Scalars) -> View:
 def box_of(event: Event, base: View, scalars: Scalars) -> Box | None:
     """The part of a view that a load or a store of a box touches; None where it can't be told."""
     touch = event.touch
-    return base.part([scalars.of(index) for index in touch.indices], touch.extents)
+    starts = touch.starts
+    return base.part([scalars.of(index) for index in touch.indices] if starts is None else starts, touch.extents)
 
 
 def amount_of(event: Event, view: View) -> tuple[object, ...]:
@@ -40,6 +41,8 @@ def amount_of(event: Event, view: View) -> tuple[object, ...]:
 
 def _shape(event: Event, scalars: Scalars, dynamic: Sequence[sym.Expr]) -> tuple[sym.Expr, ...]:
     """A memref's shape, its dynamic sizes taken from `dynamic` in order, unknown where there are none left."""
+    if event.shape is not None:
+        return event.shape
     left = iter(dynamic)
     return tuple(
         size if size is not None else next(left, None) or scalars.unknown(ir.IndexType.get()) for size in event.sizes

@@ -6,7 +6,9 @@ it looks at other cores, hands something from one step of a split dimension to a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from jaxlib.mlir import ir
 
@@ -58,6 +60,15 @@ def examine(
     kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], most: Mapping[int, int] | None = None
 ) -> Judgement:
     """As `judge`, whatever the dimensions are called: what is neither proved nor refuted is an assumption."""
+    key = (examine, axes, tuple(launch.op for launch in launches), frozenset((most or {}).items()))
+    if key not in kernel.memo:
+        kernel.memo[key] = _examined(kernel, axes, launches, most)
+    return cast("Judgement", kernel.memo[key])
+
+
+def _examined(
+    kernel: Kernel, axes: tuple[int, ...], launches: Sequence[Launch], most: Mapping[int, int] | None
+) -> Judgement:
     effects = _effects(kernel, launches)
     if effects:
         return Judgement(tuple(effects))
@@ -100,11 +111,17 @@ def _of_the_launches(launches: Sequence[Launch]) -> list[Objection]:
     """A launch that says its kernel communicates."""
     found: list[Objection] = []
     for launch in launches:
-        config = backend_config.parse(launch.config)[backend_config.SECTION]
-        if config.get("has_communication") or "collective_id" in config:
+        if _communicates(launch.config):
             reason = "the launch says that its kernel communicates"
             found.append(Objection(reason, launch.op.location, True, "cross-core"))
     return found
+
+
+@functools.lru_cache(maxsize=256)
+def _communicates(config: str) -> bool:
+    """Whether a launch's configuration says so."""
+    section = backend_config.parse(config)[backend_config.SECTION]
+    return bool(section.get("has_communication")) or "collective_id" in section
 
 
 def _of_the_body(kernel: Kernel) -> list[Objection]:

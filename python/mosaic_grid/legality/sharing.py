@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from mosaic_grid.dataflow.effects import Effect, effect_of, named
+from mosaic_grid.dataflow.body import events_in
+from mosaic_grid.dataflow.effects import Effect, effect_of
+from mosaic_grid.dataflow.events import Event
 from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel, Launch, Window
 
 _ALIASES = "output_operand_aliases"
-_WRITES = frozenset({Effect.WRITE, Effect.WRITE_SCATTERED, Effect.COPY_START})
 # where a buffer belongs to one core; the rest is memory that cores share
 _OWN = frozenset({"vmem", "smem", "semaphore_mem"})
 
@@ -126,18 +127,21 @@ def _shape_of(argument: Value) -> str:
 
 def _outputs_written(kernel: Kernel) -> int:
     """How many of the last windows there are from the first one that the body writes."""
-    written: set[Value] = set()
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if effect_of(op) in _WRITES:
-            target = named(op, "target") if effect_of(op) is Effect.COPY_START else op.operands[1]
-            written.add(behind(target) if target is not None else op.operands[1])
-        return ir.WalkResult.ADVANCE
-
-    kernel.body.walk(visit, ir.WalkOrder.PRE_ORDER)
+    written = {target_of(event) for event in events_in(kernel)}
     windows = [window.argument for window in kernel.windows]
     first = next((i for i, argument in enumerate(windows) if argument in written), len(windows))
     return len(windows) - first
+
+
+def target_of(event: Event) -> Value | None:
+    """The buffer that an operation writes, if it does."""
+    match event.effect:
+        case Effect.WRITE | Effect.WRITE_SCATTERED:
+            return behind(event.operands[1])
+        case Effect.COPY_START:
+            target = event.named("target")
+            return behind(target) if target is not None else None
+    return None
 
 
 def behind(value: Value) -> Value:

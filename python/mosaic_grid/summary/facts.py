@@ -56,8 +56,8 @@ class WindowSummary:
     `block` is what the pipeline moves, `seen` what the kernel sees of it (without squeezed dimensions); they are the
     same for an operand that is handed over `whole`. `operand` is the array in the outer program, `None` for a bare
     kernel.
-    `index_map` is a text for each dimension, in elements if `padding` (low and high, as text) is not `None`.
-    `alias` says which operand's memory an output reuses.
+    `index_map` is a text for each dimension, in elements if `padding` (low and high, as text) is not `None`; it is left
+    empty where nobody asked for it. `alias` says which operand's memory an output reuses.
     """
 
     role: str

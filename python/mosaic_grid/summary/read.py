@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 
 from jaxlib.mlir import ir
 
@@ -18,7 +19,7 @@ from mosaic_grid.program import VERSION, Kernel, Launch, Program
 from mosaic_grid.summary.advice import Advisor
 from mosaic_grid.summary.branches import with_fallbacks
 from mosaic_grid.summary.cores import cores_of
-from mosaic_grid.summary.facts import DimensionSummary, LaunchSummary, Summary, WindowSummary
+from mosaic_grid.summary.facts import DimensionSummary, LaunchSummary, Summary
 from mosaic_grid.summary.windows import buffer_of, name_of, window_summary, with_operands
 from mosaic_grid.targets import Target
 
@@ -32,27 +33,37 @@ def summarize(
     target: Target | None = None,
     selects: Callable[[str], bool] = lambda name: True,
     scalars: OuterScalars | None = None,
+    maps: bool = True,
 ) -> Summary:
     """What there is to say of a program, `selects` picking kernels by name; no target stands for a chip with two cores.
 
-    `scalars` are the program's, where they are known already. Launches that look alike are one. Raises `ProgramError`
-    for a program whose parts don't fit together.
+    `scalars` are the program's, where they are known already. Without `maps` no index map is told. Launches that look
+    alike are one. Raises `ProgramError` for a program whose parts don't fit together.
     """
     with program.module.context, ir.Location.unknown():
-        return _summary(program, target, selects, scalars or OuterScalars(program.module))
+        return _summary(program, target, selects, scalars or OuterScalars(program.module), maps)
 
 
-def _summary(program: Program, target: Target | None, selects: Callable[[str], bool], scalars: OuterScalars) -> Summary:
-    reader = _Reader(program, target, scalars)
+def _summary(
+    program: Program, target: Target | None, selects: Callable[[str], bool], scalars: OuterScalars, maps: bool
+) -> Summary:
+    reader = _Reader(program, target, scalars, maps)
     launches = [launch for launch in program.launches if selects(launch.kernel.name)]
     launched = {launch.kernel.symbol for launch in program.launches}
     others = [k for symbol, k in program.kernels.items() if symbol not in launched and selects(k.name)]
-    alike: dict[LaunchSummary, list[LaunchSummary]] = {}
     launched_ones = with_fallbacks([(launch, reader.launch(launch)) for launch in launches])
     advised = [reader.advised(s, launch.kernel, launch) for launch, s in zip(launches, launched_ones, strict=True)]
-    for summary in (*advised, *(reader.advised(reader.kernel(kernel), kernel) for kernel in others)):
-        alike.setdefault(summary, []).append(summary)
-    return Summary(tuple(map(_merged, alike.values())), target, "" if alike else _found(program))
+    advised += [reader.advised(reader.kernel(kernel), kernel) for kernel in others]
+    return Summary(tuple(map(_merged, _alike(advised))), target, "" if advised else _found(program))
+
+
+def _alike(summaries: list[LaunchSummary]) -> Iterable[list[LaunchSummary]]:
+    """Those that are equal together; one of its kernel is alone, and equality of summaries takes long to ask."""
+    count = collections.Counter(summary.symbol for summary in summaries)
+    alike: dict[LaunchSummary | str, list[LaunchSummary]] = {}
+    for summary in summaries:
+        alike.setdefault(summary.symbol if count[summary.symbol] == 1 else summary, []).append(summary)
+    return alike.values()
 
 
 def _merged(alike: list[LaunchSummary]) -> LaunchSummary:
@@ -72,7 +83,8 @@ def _columns(alike: list[LaunchSummary]) -> Iterator[tuple[DimensionSummary, ...
 class _Reader:
     """Reads each kernel once, whatever the number of its launches."""
 
-    def __init__(self, program: Program, target: Target | None, scalars: OuterScalars) -> None:
+    def __init__(self, program: Program, target: Target | None, scalars: OuterScalars, maps: bool) -> None:
+        self._maps = maps
         self._scalars = scalars
         self._cores = target.cores if target else 2
         self._advisor = Advisor(program, self._scalars, self._cores)
@@ -81,7 +93,7 @@ class _Reader:
     def kernel(self, kernel: Kernel) -> LaunchSummary:
         """What the kernel says by itself."""
         if kernel.symbol not in self._kernels:
-            self._kernels[kernel.symbol] = _kernel_summary(kernel, self._cores)
+            self._kernels[kernel.symbol] = _kernel_summary(kernel, self._cores, self._maps)
         return self._kernels[kernel.symbol]
 
     def launch(self, launch: Launch) -> LaunchSummary:
@@ -115,7 +127,7 @@ class _Reader:
         return dataclasses.replace(dimension, values=(self._scalars.evaluate(value),), place=place)
 
 
-def _kernel_summary(kernel: Kernel, cores: int) -> LaunchSummary:
+def _kernel_summary(kernel: Kernel, cores: int, maps: bool) -> LaunchSummary:
     indices = grid_indices(kernel, exact=False)
     grid = tuple(
         DimensionSummary(str(index), dimension.bound, dimension.semantics)
@@ -126,7 +138,14 @@ def _kernel_summary(kernel: Kernel, cores: int) -> LaunchSummary:
     place = place_of(location) if location else None
     named = location is not None and not isinstance(location, ir.FileLineColLoc)
     attributes = kernel.module.attributes
-    windows = [window_summary(kernel, window, k, indices) for k, window in enumerate(kernel.windows)]
+    windows = [window_summary(kernel, window, k, indices if maps else None) for k, window in enumerate(kernel.windows)]
+    prefetch = tuple(map(functools.partial(buffer_of, kernel), kernel.prefetch, prefetch_names(kernel)))
+    scratch = tuple(buffer_of(kernel, a, name_of(a, f"scratch{k}")) for k, a in enumerate(kernel.scratch))
+    held = collections.Counter[str]()
+    for window, summary in zip(kernel.windows, windows, strict=True):
+        held[summary.space] += memory.bytes_of(window.type) * summary.buffers
+    for argument, buffer in zip((*kernel.prefetch, *kernel.scratch), (*prefetch, *scratch), strict=True):
+        held[buffer.space] += memory.bytes_of(ir.MemRefType(argument.type))
     return LaunchSummary(
         symbol=kernel.symbol,
         name=kernel.name,
@@ -135,19 +154,13 @@ def _kernel_summary(kernel: Kernel, cores: int) -> LaunchSummary:
         place=place,
         grid=grid,
         windows=tuple(windows),
-        prefetch=tuple(map(buffer_of, kernel.prefetch, prefetch_names(kernel))),
-        scratch=tuple(buffer_of(a, name_of(a, f"scratch{k}")) for k, a in enumerate(kernel.scratch)),
-        vmem=_bytes_in(memory.VMEM, kernel, windows),
-        smem=_bytes_in(memory.SMEM, kernel, windows),
+        prefetch=prefetch,
+        scratch=scratch,
+        vmem=held[memory.VMEM],
+        smem=held[memory.SMEM],
         cores=cores_of(grid, cores) if core_type == _TENSOR_CORE else None,
         warn_at=place if named else None,
     )
-
-
-def _bytes_in(space: str, kernel: Kernel, windows: list[WindowSummary]) -> int:
-    copies = [(window.type, summary.buffers) for window, summary in zip(kernel.windows, windows, strict=True)]
-    others = [(ir.MemRefType(argument.type), 1) for argument in (*kernel.prefetch, *kernel.scratch)]
-    return sum(memory.bytes_of(kind) * count for kind, count in copies + others if memory.space_of(kind) == space)
 
 
 def _core_type(kernel: Kernel) -> str:

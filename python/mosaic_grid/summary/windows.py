@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
@@ -21,9 +22,9 @@ ALIASES = "output_operand_aliases"
 _READABLE = 24
 
 
-def window_summary(kernel: Kernel, window: Window, number: int, indices: Sequence[sym.Expr]) -> WindowSummary:
-    """A window as its kernel has it, the `number`th; `indices` are what its index map is written with."""
-    seen = _array(window.type)
+def window_summary(kernel: Kernel, window: Window, number: int, indices: Sequence[sym.Expr] | None) -> WindowSummary:
+    """A window as its kernel has it, the `number`th; its index map is written with `indices`, or left out."""
+    seen = array_of(kernel, window.type)
     whole = window.shape is None
     return WindowSummary(
         role="window",
@@ -34,7 +35,7 @@ def window_summary(kernel: Kernel, window: Window, number: int, indices: Sequenc
         space=memory.space_of(window.type),
         whole=whole,
         operand=None,
-        index_map=() if whole else tuple(map(_index_text, index_map(kernel, window, indices) or ())),
+        index_map=() if whole or indices is None else _index_texts(index_map(kernel, window, indices)),
         padding=None if window.kind is None else str(window.kind).partition("<")[2].removesuffix(">"),
         buffers=memory.buffers_of(window, not whole and moves(kernel, window)),
         alias="",
@@ -55,7 +56,7 @@ def with_operands(windows: tuple[WindowSummary, ...], launch: Launch) -> tuple[W
         alias = "" if operand is None else f"in {operand - first}" if operand >= first else f"operand {operand}"
         roles.append(("out", k, value, alias))
     return tuple(
-        dataclasses.replace(window, role=role, number=number, operand=_array(value.type), alias=alias)
+        dataclasses.replace(window, role=role, number=number, operand=array_of(launch.kernel, value.type), alias=alias)
         for window, (role, number, value, alias) in zip(windows, roles, strict=True)
     )
 
@@ -67,23 +68,37 @@ def _aliases(call: ir.Operation) -> dict[int, int]:
     return {next(iter(alias.output_tuple_indices), 0): alias.operand_index for alias in aliases}
 
 
-def buffer_of(argument: Argument, name: str) -> Buffer:
+def buffer_of(kernel: Kernel, argument: Argument, name: str) -> Buffer:
     """A prefetch operand, a scratch buffer or a semaphore array."""
     kind = ir.MemRefType(argument.type)
-    return Buffer(name, _array(kind), memory.space_of(kind))
+    return Buffer(name, array_of(kernel, kind), memory.space_of(kind))
+
+
+def array_of(kernel: Kernel, kind: ir.Type) -> Array:
+    """An array of this type. Most types of a kernel are those of several arrays, and to ask one takes long."""
+    key = (Array, kind)
+    if key not in kernel.memo:
+        kernel.memo[key] = _array(kind)
+    return cast("Array", kernel.memo[key])
 
 
 def _array(kind: ir.Type) -> Array:
     if not isinstance(kind, ir.ShapedType):
         return Array(str(kind), ())
-    shape = [None if kind.is_dynamic_dim(axis) else kind.get_dim_size(axis) for axis in range(kind.rank)]
-    return Array(str(kind.element_type).removeprefix("!tpu."), tuple(shape))
+    sizes: tuple[int | None, ...] = tuple(kind.shape)
+    if not kind.has_static_shape:
+        sizes = tuple(None if kind.is_dynamic_dim(axis) else size for axis, size in enumerate(sizes))
+    return Array(str(kind.element_type).removeprefix("!tpu."), sizes)
 
 
 def name_of(argument: Argument, otherwise: str) -> str:
     """The argument's name in the user's function."""
     location = argument.location
     return (text_of_name(location) if isinstance(location, ir.NameLoc) else "") or otherwise
+
+
+def _index_texts(blocks: tuple[sym.Expr, ...] | None) -> tuple[str, ...]:
+    return tuple(map(_index_text, blocks or ()))
 
 
 def _index_text(index: sym.Expr) -> str:

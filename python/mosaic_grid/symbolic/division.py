@@ -27,6 +27,8 @@ def floordiv(a: Expr, b: Expr) -> Expr:
 def ceildiv(a: Expr, b: Expr) -> Expr:
     """`a / b` rounded up."""
     _refuse_zero(b)
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(-(-a.value // b.value))
     if b.range.lo > 0:
         # ceil(a / b) = (a + b - 1) // b, b > 0
         return floordiv(combination([(a, 1), (b, 1)], -1), b)

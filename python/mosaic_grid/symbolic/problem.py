@@ -63,8 +63,10 @@ class Window:
             object.__setattr__(self, "strides", self.block)
         if not self.offsets:
             object.__setattr__(self, "offsets", (0,) * len(self.block))
-        parts = (self.index, self.block, self.array, self.strides, self.offsets)
-        if len({len(part) for part in parts}) != 1 or min(self.block, default=1) < 1:
+        rank = len(self.block)
+        ranks = len(self.index), len(self.array), len(self.strides), len(self.offsets)
+        if ranks != (rank,) * 4 or min(self.block, default=1) < 1:
+            parts = (self.index, self.block, self.array, self.strides, self.offsets)
             raise ValueError(f"a window of one rank and of no empty block: {parts}")
 
     def is_tiled(self, axis: int) -> bool:

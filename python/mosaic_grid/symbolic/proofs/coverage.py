@@ -15,6 +15,7 @@ from mosaic_grid.symbolic.proofs.decide import surely, without
 from mosaic_grid.symbolic.proofs.effort import MOST, UndecidedError, limited
 from mosaic_grid.symbolic.proofs.enough import enough
 from mosaic_grid.symbolic.proofs.races import span
+from mosaic_grid.symbolic.proofs.reachable import may_reach
 from mosaic_grid.symbolic.proofs.steps import Steps
 from mosaic_grid.symbolic.ranges import Range
 from mosaic_grid.symbolic.verdict import Proved, Refuted, Unknown, Verdict, Witness
@@ -26,6 +27,8 @@ def covered(grid: Grid, window: Window, most: int = MOST) -> Verdict:
     A witness has the block that no step writes; in a dimension whose windows don't lie side by side, an element.
     """
     question = _Question(grid, window)
+    if not grid.proofs and question.tiled and may_reach(question.steps, question.index, question.counts):
+        return Unknown("nobody asked for a proof")
     try:
         context = isl.Context()
         with limited(context, most):
@@ -48,13 +51,19 @@ def covered(grid: Grid, window: Window, most: int = MOST) -> Verdict:
 
 
 class _Question:
-    """`block` are a block's coordinates, `inside` says that it lies in the array, `hits` that the step shows it."""
+    """`block` are a block's coordinates, `inside` says that it lies in the array, `hits` that the step shows it.
+
+    Where `tiled`, the latter is that it is the `index` of the step, and the former that it is below `counts`.
+    """
 
     def __init__(self, grid: Grid, window: Window) -> None:
         self.steps = Steps(grid, "only")
         self.block: list[Param] = []
         self.inside: list[Expr] = []
         self.hits = [self.steps.at(guard, "only") for guard in window.guards]
+        self.index: list[Expr] = []
+        self.counts: list[Expr] = []
+        self.tiled = not window.guards
         for axis, index in enumerate(window.index):
             size = self.steps.at(window.array[axis], "only")
             placed = self.steps.at(index, "only")
@@ -62,6 +71,9 @@ class _Question:
             count = ceildiv(size, constant(window.block[axis])) if tiled else size
             block = Param(f"block.{axis}", Range(0, max(count.range.hi - 1, 0)))
             self.block.append(block)
+            self.index.append(placed)
+            self.counts.append(count)
+            self.tiled &= tiled
             self.inside.append(comparison("<", block, count))
             if tiled:
                 self.hits.append(comparison("==", block, placed))

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import islpy as isl
 
+from mosaic_grid.symbolic.arith import parameter
 from mosaic_grid.symbolic.choice import conjunction
 from mosaic_grid.symbolic.evaluate import value_of
 from mosaic_grid.symbolic.expr import Expr
@@ -19,6 +20,7 @@ from mosaic_grid.symbolic.proofs.affine import without as without
 from mosaic_grid.symbolic.proofs.effort import MOST, UndecidedError, limited
 from mosaic_grid.symbolic.proofs.enough import enough
 from mosaic_grid.symbolic.proofs.steps import Steps
+from mosaic_grid.symbolic.ranges import Range
 from mosaic_grid.symbolic.substitute import substitute
 from mosaic_grid.symbolic.verdict import Enough, Proved, Refuted, Unknown, Verdict, Witness
 
@@ -99,9 +101,15 @@ def _enough(steps: Steps, space: Space, failures: Sequence[Failure], most: int) 
 def _may_hold(steps: Steps, failures: Sequence[Failure]) -> bool:
     """Whether the claim holds for certain values of all that is hidden, which the facts allow: it isn't refuted then.
 
-    They are numbers next to 0, each function's the same for all arguments. False says nothing.
+    They are numbers next to 0 or to 1, each function's the same for all arguments. False says nothing.
     """
     facts, hidden = steps.facts(), steps.hidden()
+    return bool(hidden) and any(_holds_next_to(number, steps, facts, hidden, failures) for number in (0, 1))
+
+
+def _holds_next_to(
+    number: int, steps: Steps, facts: Sequence[Expr], hidden: Collection[str], failures: Sequence[Failure]
+) -> bool:
     least: dict[str, int] = {}
     for fact in facts:
         match fact:
@@ -111,13 +119,29 @@ def _may_hold(steps: Steps, failures: Sequence[Failure]) -> bool:
     def chosen(part: Expr) -> Expr | None:
         if not isinstance(part, Param) or part.name not in hidden:
             return None
-        low = max(part.range.lo, least.get(part.name, part.range.lo), min(part.range.hi, 0))
+        low = max(part.range.lo, least.get(part.name, part.range.lo), min(part.range.hi, number))
         return constant(-(-low // part.divisor) * part.divisor) if part.divisor else constant(0)
 
-    if not hidden or any((fact := substitute(each, chosen)) is not each and fact != Const(1) for each in facts):
+    if any((fact := substitute(each, chosen)) is not each and fact != Const(1) for each in facts):
         return False
     at_steps = [substitute(truth, chosen) for truth in steps.truths()]
-    return all(conjunction(substitute(each.bad, chosen), *at_steps) == Const(0) for each in failures)
+    most: dict[str, int] = {}
+    for truth in at_steps:
+        match truth:
+            case Compare("<", Param(name), Const(bound)):
+                most[name] = min(bound - 1, most.get(name, bound - 1))
+
+    def inside(part: Expr) -> Expr | None:
+        """An index of a step whose bound is a number now."""
+        if not isinstance(part, Param) or part.divisor > 1 or part.range.lo > most.get(part.name, part.range.lo - 1):
+            return None
+        return parameter(part.name, Range(part.range.lo, min(part.range.hi, most[part.name])))
+
+    for failure in failures:
+        bad = substitute(failure.bad, chosen)
+        if conjunction(bad, *at_steps) != Const(0) and substitute(bad, inside) != Const(0):
+            return False
+    return True
 
 
 def space_of(context: isl.Context, steps: Steps, exprs: Iterable[Expr]) -> Space:
