@@ -10,6 +10,7 @@ from mosaic_grid.cpu.overwritten import is_overwritten
 
 STORE = "vector.store %v, %m[%c0, %c0] : memref<8x128xf32>, vector<8x128xf32>"
 LOAD = "%old = vector.load %m[%c0, %c0] : memref<8x128xf32>, vector<8x128xf32>"
+VIEW = "memref<8x128xf32, strided<[128, 1]>>"
 SCALAR = "memref.store %f, %m[%c0, %c0] : memref<8x128xf32>"
 
 
@@ -58,8 +59,8 @@ def test_a_store_to_all_of_it(store: str) -> None:
             "vector.store %part, %m[%c0, %c0] : memref<8x128xf32>, vector<4x128xf32>",
         ),
         (
-            "%view = memref.subview %m[0, 0] [8, 128] [1, 1] : memref<8x128xf32> to memref<8x128xf32, strided<[128, 1]>>",
-            "vector.store %v, %view[%c0, %c0] : memref<8x128xf32, strided<[128, 1]>>, vector<8x128xf32>",
+            f"%view = memref.subview %m[0, 0] [8, 128] [1, 1] : memref<8x128xf32> to {VIEW}",
+            f"vector.store %v, %view[%c0, %c0] : {VIEW}, vector<8x128xf32>",
         ),
     ],
     ids=range(10),

@@ -311,15 +311,11 @@ def test_off_refuses_as_jax_does() -> None:
 
 
 def test_kernel_that_can_not_be_lowered_is_one_error() -> None:
-    """Another device can't be talked to: the error names the operation and the user's line."""
+    """Nobody says how to round to 8 bits at random: the error names the operation and the user's line."""
 
-    def kernel(x_ref: Any, o_ref: Any, send: Any, receive: Any) -> None:
-        pltpu.async_remote_copy(x_ref, o_ref, send, receive, device_id={"d": 0}).wait()
+    def kernel(x_ref: Any, bits_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = pltpu.stochastic_round(x_ref[...], bits_ref[...], target_dtype=jnp.float8_e5m2)
 
-    dma = pltpu.SemaphoreType.DMA
-    call = pl.pallas_call(kernel, out_shape=like(X), in_specs=[ANYWHERE], out_specs=ANYWHERE, scratch_shapes=[dma, dma])
-    mesh = jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
-    everywhere = jax.sharding.PartitionSpec()
-    mapped = jax.shard_map(call, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)
-    with pytest.raises(UnsupportedKernelError, match=r"test_hook_cpu.py:\d+:\d+: tpu.enqueue_dma"):
-        jax.jit(mapped)(X)
+    call = pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(X.shape, jnp.float8_e5m2))
+    with pytest.raises(UnsupportedKernelError, match=r"test_hook_cpu.py:\d+:\d+: tpu.stochastic_convert"):
+        jax.jit(call)(X, X.view(np.uint32))

@@ -18,6 +18,7 @@ from mosaic_grid.cpu.options import Options
 from mosaic_grid.cpu.outer import replace_buffers
 from mosaic_grid.cpu.outer_records import Callee, OuterRecords
 from mosaic_grid.cpu.prints import Prints
+from mosaic_grid.cpu.programs import apart
 from mosaic_grid.cpu.records import Record, Recorder
 from mosaic_grid.cpu.recursion import refuse_recursion
 from mosaic_grid.cpu.rules import RULES
@@ -158,10 +159,11 @@ def _function(
     kernel = launch.kernel
     at_end = ir.InsertionPoint(program.regions[0].blocks[0])
     copy = kernel.module.clone(ip=at_end).operation
-    copied = Kernel(copy)
+    programs = [Kernel(copy)]
     made: ir.Operation | None = None
     try:
         _simplify(copy)
+        programs = apart(copy)
         operands = [value.type for value in launch.op.operands]
         more = recorder.argument_types() if recorder is not None else []
         with kernel.body.location:
@@ -175,9 +177,9 @@ def _function(
             arguments = list(block.arguments)
             with ir.InsertionPoint(block):
                 further = arguments[len(operands) :]
-                record = recorder.start(low, launch, copied, further) if recorder is not None else None
-                watched = _WAITS.start(low, launch, copied, []) if alarms is not None else None
-                results = LaunchBody(launch, copied, low).build(arguments[: len(operands)])
+                record = recorder.start(low, launch, programs[0], further) if recorder is not None else None
+                watched = _WAITS.start(low, launch, programs[0], []) if alarms is not None else None
+                results = LaunchBody(launch, programs[0], low, tuple(programs[1:])).build(arguments[: len(operands)])
                 if alarms is not None and watched is not None:
                     alarms.add(low, watched)
                 if record is not None:
@@ -194,7 +196,8 @@ def _function(
             raise UnsupportedKernelError(kernel, low.unsupported) from None
         raise
     finally:
-        copy.erase()
+        for each in programs:
+            each.module.erase()
     return _Made(made, Callee(symbol, results[-1].type if record is not None else None, bool(more)), record)
 
 

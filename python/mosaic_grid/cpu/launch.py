@@ -15,16 +15,18 @@ from mosaic_grid.cpu.fits import check_fit
 from mosaic_grid.cpu.grid import Core
 from mosaic_grid.cpu.late import Late
 from mosaic_grid.cpu.lockstep import meet
-from mosaic_grid.cpu.lowering import Lowering
+from mosaic_grid.cpu.lowering import Lowering, UnsupportedError
 from mosaic_grid.cpu.operands import Array, aliases_of, array_for, placed
 from mosaic_grid.cpu.outer import is_blank
 from mosaic_grid.cpu.overwritten import is_overwritten
+from mosaic_grid.cpu.programs import meetings
 from mosaic_grid.cpu.roots import Kind, Root
-from mosaic_grid.cpu.rules import random, semaphore
+from mosaic_grid.cpu.rules import mxu, random, semaphore
 from mosaic_grid.cpu.types import is_semaphore, lowered_element
 from mosaic_grid.cpu.views import View
 from mosaic_grid.cpu.windows import Operand, block_of_window
 from mosaic_grid.cpu.writes import written_arguments
+from mosaic_grid.errors import UserError
 from mosaic_grid.grid import Dimension, Semantics
 from mosaic_grid.ir_types import Value
 from mosaic_grid.program import Kernel, Launch
@@ -44,11 +46,15 @@ class Assignment:
 
 @dataclasses.dataclass(frozen=True)
 class LaunchBody:
-    """The body of the function that a launch becomes. `kernel` may be a copy of the launch's own."""
+    """The body of the function that a launch becomes.
+
+    `kernel` may be a copy of the launch's own. `others` are its further programs, if it has several.
+    """
 
     launch: Launch
     kernel: Kernel
     low: Lowering
+    others: tuple[Kernel, ...] = ()
 
     @cached_property
     def assignment(self) -> Assignment:
@@ -98,18 +104,18 @@ class LaunchBody:
     def build(self, operands: Sequence[Value]) -> list[Value]:
         """The function's results, from its arguments."""
         low, kernel, assignment = self.low, self.kernel, self.assignment
-        given_bounds = operands[: len(kernel.dynamic_dimensions)]
-        bounds = [build.reshape(build.convert(operand, build.i32_type()), ()) for operand in given_bounds]
-        given = dict(zip(kernel.dynamic_dimensions, bounds, strict=True))
-        low.bounds = [given[axis] if d.bound is None else d.bound for axis, d in enumerate(kernel.grid)]
+        self._refuse_meetings()
+        self._start_grid(kernel, operands)
         low.memory.rewritten = set()
         for array in (*assignment.arrays, *assignment.prefetch):
             array.bring_in(low.memory, operands, low.options)
-        random.start(low, kernel.body)
-        semaphore.start(low, kernel.body)
-        if low.prints is not None:
-            low.prints.start(low, kernel.body)
-        core = self._core()
+        for each in (kernel, *self.others):
+            random.start(low, each.body)
+            mxu.start(low, each.body)
+            semaphore.start(low, each.body)
+            if low.prints is not None:
+                low.prints.start(low, each.body)
+        core = self._core(kernel)
         if low.options.dma == "late":
             low.late = Late(kernel.body)
             for argument in kernel.arguments[len(kernel.grid) :]:
@@ -117,10 +123,38 @@ class LaunchBody:
         if low.watch is not None:
             low.watch.prepare(assignment.arrays, self._blank, core, kernel.arguments[len(kernel.grid) :])
         run_cores(core)
+        self._run_others(operands)
         if low.watch is not None:
             low.watch.results(assignment.results)
         types = [build.element_of(result) for result in self.launch.op.results]
         return [array.take_out(low.memory, kind) for array, kind in zip(assignment.results, types, strict=True)]
+
+    def _start_grid(self, kernel: Kernel, operands: Sequence[Value]) -> None:
+        """Makes the grid's bounds those of a program."""
+        given_bounds = operands[: len(kernel.dynamic_dimensions)]
+        bounds = [build.reshape(build.convert(operand, build.i32_type()), ()) for operand in given_bounds]
+        given = dict(zip(kernel.dynamic_dimensions, bounds, strict=True))
+        self.low.bounds = [given[axis] if d.bound is None else d.bound for axis, d in enumerate(kernel.grid)]
+
+    def _run_others(self, operands: Sequence[Value]) -> None:
+        """The further programs, on the same arrays. Nobody looks for faults in them: their grids are others."""
+        low = self.low
+        faults, low.faults = low.faults, None
+        for other in self.others:
+            self._start_grid(other, operands)
+            run_cores(self._core(other))
+        low.faults = faults
+
+    def _refuse_meetings(self) -> None:
+        """Raises `UnsupportedError` or `UserError` for programs that can't run one after the other."""
+        low = self.low
+        if not self.others:
+            return
+        if found := meetings((self.kernel, *self.others)):
+            low.unsupported.extend(found)
+            raise UnsupportedError("programs that signal each other")
+        if low.watch is not None or low.late is not None or low.options.dma == "late":
+            raise UserError(f"'{self.kernel.name}' has several programs: it can only be run as it is, unchecked")
 
     @property
     def _blank(self) -> list[Array]:
@@ -128,8 +162,12 @@ class LaunchBody:
         operands = self.launch.op.operands
         return [a for a in self.assignment.arrays if a.operand is None or is_blank(operands[a.operand])]
 
-    def _core(self) -> Core:
-        low, kernel, assignment = self.low, self.kernel, self.assignment
+    def _core(self, kernel: Kernel) -> Core:
+        low, assignment = self.low, self.assignment
+        assigned = [
+            dataclasses.replace(operand, argument=window.argument)
+            for operand, window in zip(assignment.operands, kernel.windows, strict=True)
+        ]
         block = kernel.body.regions[0].blocks[0]
         cores: tuple[Semantics, ...] = _CORES
         if meet(block) and all(d.semantics in (*_CORES, Semantics.PARALLEL) for d in kernel.grid):
@@ -137,17 +175,17 @@ class LaunchBody:
         axes = tuple(axis for axis, d in enumerate(kernel.grid) if d.semantics not in cores)
         written = written_arguments(kernel.body)
         fastest = _fastest(kernel.grid, axes)
-        changed = {o.array for o in assignment.operands if o.is_output or (o.block is None and o.argument in written)}
+        changed = {o.array for o in assigned if o.is_output or (o.block is None and o.argument in written)}
         views: list[View] = [View(array.root) for array in assignment.prefetch]
         prefetch = tuple(views)
         buffers: list[Buffer] = []
-        for operand, window in zip(assignment.operands, kernel.windows, strict=True):
+        for operand, window in zip(assigned, kernel.windows, strict=True):
             if operand.block is None:
                 whole = View(operand.array)
                 within = tuple(window.type.shape) != whole.shape
                 views.append(whole.slice(operand.origin, window.type.shape) if within else whole)
                 continue
-            writers = [other for other in assignment.operands if other.array is operand.array and other is not operand]
+            writers = [other for other in assigned if other.array is operand.array and other is not operand]
             shared = bool(writers) if operand.is_output else operand.array in changed or operand.argument in written
             buffer = buffer_for(
                 operand,

@@ -48,7 +48,8 @@ class Lowering:
     `indices` and `bounds` are the grid's at the step that is being translated. `faults` records what goes wrong at run
     time, if that is wanted; `late` are the copies in flight, if they land when they are waited for; `prints` takes what
     the kernel prints, if it is to be seen. `op` is the operation that is being translated, `None` between those of a
-    block. `semaphores_of_cores` are roots with a row for each core, where cores can wait for each other.
+    block. `semaphores_of_cores` are roots with a row for each core, where cores can wait for each other; `subcores` of
+    them after each other are those of one core.
     """
 
     def __init__(self, rules: Mapping[str, Rule], options: Options) -> None:
@@ -62,6 +63,7 @@ class Lowering:
         self.indices: list[Value] = []
         self.bounds: list[Index] = []
         self.semaphores_of_cores: frozenset[Root] | None = None
+        self.subcores = 1
         self.unsupported: list[Unsupported] = []
         self._values: dict[Value, Lowered] = {}
 

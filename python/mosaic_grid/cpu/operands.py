@@ -15,7 +15,7 @@ from mosaic_grid.cpu.fill import uninitialized
 from mosaic_grid.cpu.memory import Memory
 from mosaic_grid.cpu.options import Options
 from mosaic_grid.cpu.roots import Kind, Root
-from mosaic_grid.cpu.types import lowered_element
+from mosaic_grid.cpu.types import is_semaphore, lowered_element
 from mosaic_grid.cpu.windows import Block
 from mosaic_grid.ir_types import Value
 from mosaic_grid.program import BACKEND_CONFIG, Launch, attribute_of
@@ -27,13 +27,15 @@ ALIASES = "output_operand_aliases"
 class Array:
     """A root and where its contents come from: an operand of the launch, or nowhere.
 
-    The array lies in the root at `low`, with padding around it that makes every block whole.
+    The array lies in the root at `low`, with padding around it that makes every block whole. `counts` says that it
+    holds semaphores, which count from 0 where the launch makes them.
     """
 
     root: Root
     shape: tuple[int, ...]
     low: tuple[int, ...]
     operand: int | None
+    counts: bool = False
 
     def origin(self, block: Block | None) -> tuple[int, ...]:
         """Where in the root the block of index 0 begins, or the array where there is no block."""
@@ -42,7 +44,9 @@ class Array:
     def bring_in(self, memory: Memory, operands: Sequence[Value], options: Options) -> None:
         """Makes the root's first contents."""
         if self.operand is None:
-            memory.state[self.root] = uninitialized(self.root.shape, self.root.element, options)
+            shape, element = self.root.shape, self.root.element
+            first = build.constant(0, shape, element) if self.counts else uninitialized(shape, element, options)
+            memory.state[self.root] = first
             return
         value = build.bitcast(operands[self.operand], self.root.element)
         sides = zip(self.root.shape, self.shape, self.low, strict=True)
@@ -92,4 +96,5 @@ def array_for(
         if block is not None:
             low, high = tuple(map(max, low, block.low)), tuple(map(max, high, block.overhang(shape)))
     padded = tuple(map(sum, zip(low, shape, high, strict=True)))
-    return Array(Root(name, padded, lowered_element(element), Kind.ARRAY, location), shape, low, operand)
+    root = Root(name, padded, lowered_element(element), Kind.ARRAY, location)
+    return Array(root, shape, low, operand, is_semaphore(element))

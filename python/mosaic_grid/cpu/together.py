@@ -18,12 +18,18 @@ from mosaic_grid.cpu.build import Index
 from mosaic_grid.cpu.grid import Core
 from mosaic_grid.cpu.lowering import Lowered, Unsupported
 from mosaic_grid.cpu.roots import Root
-from mosaic_grid.cpu.touches import nested
+from mosaic_grid.cpu.rules.semaphore import is_own_core
+from mosaic_grid.cpu.touches import nested, source_of
 from mosaic_grid.cpu.views import View
 from mosaic_grid.cpu.writes import written_arguments, written_roots
+from mosaic_grid.dataflow.effects import named
 from mosaic_grid.ir_types import Value
 
+BARRIER = "tpu.sem_barrier"
+"""The operation that gives the barrier semaphore, the same one whenever it is asked for."""
+
 _WAITS = ("tpu.sem_wait", "tpu.barrier")
+_COPY_WAITS = ("tpu.wait_dma", "tpu.wait_dma2")
 
 
 @dataclasses.dataclass
@@ -44,7 +50,8 @@ class OneCore:
 class Cores:
     """The cores on their way from wait to wait.
 
-    `allocated` are the semaphores that the kernel makes, those of all cores as one. `alike` are the scalars of loops
+    `allocated` are the semaphores that the kernel makes, and the memory that others copy to, that of all cores as one.
+    `alike` are the scalars of loops
     that are the same on each core.
     """
 
@@ -94,10 +101,10 @@ class Cores:
         """What a block does, on all cores; what it hands on is theirs to look up."""
         part: list[ir.Operation] = []
         for op in _straight(block):
-            if op.name in _WAITS:
+            if self._waits(op):
                 self._each(part)
                 part = [op]
-            elif not any(inner.name in _WAITS for inner in _inside(op)):
+            elif not any(map(self._waits, _inside(op))):
                 part.append(op)
             elif op.name == "scf.for" and all(map(self._is_alike, list(op.operands)[:3])):
                 self._each(part)
@@ -112,6 +119,18 @@ class Cores:
                 part.append(op)
         self._each(part)
 
+    def _waits(self, op: ir.Operation) -> bool:
+        """Whether an operation waits for what another core does, or for a copy that may be another's."""
+        if op.name in _COPY_WAITS:
+            return any(source_of(operand) in self._arrivals for operand in op.operands)
+        return op.name in _WAITS
+
+    @cached_property
+    def _arrivals(self) -> set[Value]:
+        """The semaphores that count what other cores copy."""
+        found = [named(op, "target_semaphore") for op in copies_to_cores(self.core.body)]
+        return {source_of(value) for value in found if value is not None}
+
     def _each(self, part: Sequence[ir.Operation]) -> None:
         """These operations, on one core after the other."""
         low = self.core.low
@@ -122,7 +141,7 @@ class Cores:
                 if made is None:
                     low.operation(op)
                     continue
-                if number == 0:
+                if number == 0 and op.name != BARRIER:
                     low.forget(made)
                 low.define(op.results[0], row_of(made, number))
             leave(self.core, one, self.shared)
@@ -232,7 +251,7 @@ class Cores:
             "a wait inside of a condition or a loop that isn't surely the same on all cores, which wait for each other"
         )
         self.core.low.unsupported.extend(
-            Unsupported(inner.name, reason, inner.location) for inner in _inside(op) if inner.name in _WAITS
+            Unsupported(inner.name, reason, inner.location) for inner in _inside(op) if self._waits(inner)
         )
 
 
@@ -278,6 +297,16 @@ def operations_of(block: ir.Block) -> Iterator[ir.Operation]:
     """Those of a block, and all that are nested in them."""
     for op in block.operations:
         yield from nested(op.operation)
+
+
+def copies_to_cores(block: ir.Block) -> Iterator[ir.Operation]:
+    """The copies to what may be another core."""
+    return (op for op in operations_of(block) if op.name == "tpu.enqueue_dma" and names_another(op))
+
+
+def names_another(op: ir.Operation) -> bool:
+    """Whether an operation names a core or a subcore that may be another than the one that it runs on."""
+    return any(named(op, name) is not None and not is_own_core(op, name) for name in ("core_id", "subcore_id"))
 
 
 def _inside(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -21,6 +21,7 @@ from mosaic_grid.cpu.rules import (
     math,
     matmul,
     memory,
+    mxu,
     packing,
     random,
     reductions,
@@ -36,9 +37,9 @@ from mosaic_grid.cpu.rules import (
 )
 
 _TABLES = (arith.RULES, constants.RULES, control.RULES, conversions.RULES, convolution.RULES, dma.RULES,
-           floats.RULES, gather.RULES, math.RULES, matmul.RULES, memory.RULES, packing.RULES, random.RULES,
-           reductions.RULES, rounding.RULES, scan.RULES, scattered.RULES, semaphore.RULES, shape.RULES, slices.RULES,
-           tpu.RULES, vector.RULES, views.RULES)  # fmt: skip
+           floats.RULES, gather.RULES, math.RULES, matmul.RULES, memory.RULES, mxu.RULES, packing.RULES,
+           random.RULES, reductions.RULES, rounding.RULES, scan.RULES, scattered.RULES, semaphore.RULES, shape.RULES,
+           slices.RULES, tpu.RULES, vector.RULES, views.RULES)  # fmt: skip
 
 RULES: Mapping[str, Rule] = {name: rule for table in _TABLES for name, rule in table.items()}
 """Every operation that can be translated."""

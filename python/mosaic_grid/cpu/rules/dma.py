@@ -9,12 +9,13 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.bits import width_of
+from mosaic_grid.cpu.build import min_index
 from mosaic_grid.cpu.indexed import gather, only_where, scatter
 from mosaic_grid.cpu.indices import divide, product
 from mosaic_grid.cpu.inside import check_indices, check_inside
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.rules.attributes import flag
-from mosaic_grid.cpu.rules.semaphore import refuse_elsewhere, signal, wait
+from mosaic_grid.cpu.rules.semaphore import OWN, of_core, refuse_elsewhere, signal, wait
 from mosaic_grid.cpu.views import View
 from mosaic_grid.dataflow.effects import named
 from mosaic_grid.ir_types import Value
@@ -22,11 +23,15 @@ from mosaic_grid.ir_types import Value
 
 def _enqueue(low: Lowering, op: ir.Operation) -> None:
     """Copies what both views have. Each semaphore that is given gets the bytes of the target."""
-    refuse_elsewhere(op, "a copy to")
     source, target = _views(low, op, "source", "target")
+    semaphores = _views(low, op, "source_semaphore", "target_semaphore")
+    counted = of_core(low, op, semaphores[-1]) if semaphores else None
+    refuse_elsewhere(op, "a copy to", OWN if counted is None else ("device_id",))
+    if counted is not None:
+        semaphores[-1] = counted
+        target = of_core(low, op, target) or target
     check_inside(low, op, source)
     check_inside(low, op, target, writes=True)
-    semaphores = _views(low, op, "source_semaphore", "target_semaphore")
     if low.late is None or not semaphores:
         low.memory.copy(source, target)
     else:
@@ -41,7 +46,7 @@ def _enqueue(low: Lowering, op: ir.Operation) -> None:
 
 def _wait(low: Lowering, op: ir.Operation) -> None:
     """Waits until the target is written, or until the source is read: for the bytes of that one."""
-    refuse_elsewhere(op, "a wait for a copy to")
+    refuse_elsewhere(op, "a wait for a copy to", ("device_id",))  # a core waits with its own semaphores
     side = "target" if flag(op, "wait_target", default=True) else "source"
     semaphores = _views(low, op, f"{side}_semaphore")
     if not semaphores:
@@ -52,7 +57,7 @@ def _wait(low: Lowering, op: ir.Operation) -> None:
 
 def _wait2(low: Lowering, op: ir.Operation) -> None:
     """Waits until the destination is written."""
-    refuse_elsewhere(op, "a wait for a copy to")
+    refuse_elsewhere(op, "a wait for a copy to", ("device_id",))
     semaphore, target = _views(low, op, "semaphore", "dst")
     _land(low, op, semaphore, target)
 
@@ -64,27 +69,58 @@ def _enqueue_indirect(low: Lowering, op: ir.Operation) -> None:
     even where copies are late.
     """
     source, target, semaphore = _views(low, op, "source", "target", "semaphore")
-    offsets = _offsets(low, op)
+    gathers = _gathers(op, "source", "target")
+    rows, picked = (source, target) if gathers else (target, source)
+    listed = _views(low, op, "offsets") if _is_listed(op) else []
+    if picked.is_static and all(view.is_static for view in listed):
+        check_inside(low, op, source)
+        check_inside(low, op, target, writes=True)
+        _move_rows(low, op, source, target, _offsets(low, op))
+    else:
+        if not listed or not rows.is_static or len(listed[0].shape) != 1:
+            raise UnsupportedError("rows of dynamic size, or whose number isn't that of the offsets")
+        if low.watch is not None:
+            raise UnsupportedError("a number of rows that is only known at run time, in a kernel that is watched")
+        _move_each_row(low, op, source, target, listed[0])
+    signal(low, op, semaphore, _bytes(picked))
+    if low.watch is not None:
+        low.watch.started_scattered(semaphore, picked, writes=gathers)
+
+
+def _move_rows(low: Lowering, op: ir.Operation, source: View, target: View, offsets: Value) -> None:
+    """The rows at the offsets, all at once."""
+    gathers, add = _gathers(op, "source", "target"), flag(op, "add")
     unwanted = named(op, "offset_filter")
     mask = None
     if unwanted is not None:
         mask = build.compare(offsets, build.splat(low.value(unwanted), build.shape_of(offsets)), "NE")
-    gathers = _gathers(op, "source", "target")
     rows, picked = (source, target) if gathers else (target, source)
-    if picked.shape != (*build.shape_of(offsets), *rows.shape[1:]) or not (rows.is_static and picked.is_static):
+    if picked.shape != (*build.shape_of(offsets), *rows.shape[1:]) or not rows.is_static:
         raise UnsupportedError("a shape that isn't one row for each offset")
-    add = flag(op, "add")
-    check_inside(low, op, source)
-    check_inside(low, op, target, writes=True)
     check_indices(low, op, rows, [offsets], mask, writes=not gathers)
     if gathers:
         _gather(low, source, target, offsets, mask, add=add)
     else:
         value = low.memory.read(source)
         low.memory.modify(target, lambda old: scatter(old, only_where(mask, [offsets]), value, add=add))
-    signal(low, op, semaphore, _bytes(picked))
-    if low.watch is not None:
-        low.watch.started_scattered(semaphore, picked, writes=gathers)
+
+
+def _move_each_row(low: Lowering, op: ir.Operation, source: View, target: View, offsets: View) -> None:
+    """The rows at the offsets, one by one: as many as there are offsets and places for them."""
+    gathers = _gathers(op, "source", "target")
+    picked = target if gathers else source
+    if picked.reach and any(picked.reach[1:]):
+        raise UnsupportedError("rows of dynamic size")
+
+    def move(number: Value) -> None:
+        part = picked.slice([number, *[0] * (len(picked.shape) - 1)], [1, *picked.shape[1:]])
+        ends = (source, part) if gathers else (part, target)
+        _move_rows(low, op, *ends, low.memory.read(offsets.slice([number], [1])))
+
+    count = build.as_value(min_index(offsets.available[0], picked.available[0]))
+    low.memory.for_each(count, move, [target.root])
+    for root in (source.root, offsets.root):
+        low.memory.order(target.root, root)
 
 
 def _gather(low: Lowering, source: View, target: View, offsets: Value, mask: Value | None, *, add: bool) -> None:
@@ -120,7 +156,13 @@ def _offsets(low: Lowering, op: ir.Operation) -> Value:
     """The offsets, a vector or memory that holds them."""
     offsets = named(op, "offsets")
     assert offsets is not None
-    return low.memory.read(low.view(offsets)) if isinstance(offsets.type, ir.MemRefType) else low.value(offsets)
+    return low.memory.read(low.view(offsets)) if _is_listed(op) else low.value(offsets)
+
+
+def _is_listed(op: ir.Operation) -> bool:
+    """Whether the offsets are in memory."""
+    offsets = named(op, "offsets")
+    return offsets is not None and isinstance(offsets.type, ir.MemRefType)
 
 
 def _gathers(op: ir.Operation, *names: str) -> bool:

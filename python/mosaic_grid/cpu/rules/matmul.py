@@ -75,7 +75,7 @@ def _matmul(low: Lowering, op: ir.Operation) -> Value:
     if "dimension_numbers" in op.attributes:
         contraction = parse_dimension_numbers(str(op.attributes["dimension_numbers"]))
     else:
-        contraction = _of_matrices(left, right, transposed=flag(op, "transpose_rhs"))
+        contraction = of_matrices(left, right, transposed=flag(op, "transpose_rhs"))
     return _accumulated(low, left, right, contraction, accumulator, rounded=is_rounded(low, op))
 
 
@@ -163,7 +163,7 @@ def parse_dimension_numbers(text: str) -> Contraction:
     return Contraction((left, right), (left_batch, right_batch), tuple(zip(order[::2], order[1::2], strict=True)))
 
 
-def _of_matrices(lhs: Value, rhs: Value, *, transposed: bool) -> Contraction:
+def of_matrices(lhs: Value, rhs: Value, *, transposed: bool) -> Contraction:
     """The older form: two matrices, the right one transposed or not. MLIR refuses a left one that is transposed."""
     if len(build.shape_of(lhs)) != 2 or len(build.shape_of(rhs)) != 2:
         raise UnsupportedError("operands that are no matrices, without dimension numbers")

@@ -15,6 +15,7 @@ from mosaic_grid.cpu.inside import check_indices, check_inside
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.rules.attributes import flag, integer, integers
 from mosaic_grid.cpu.rules.memory import base_of, indices_of, part_of, read, store, strided_load, strided_store
+from mosaic_grid.cpu.rules.semaphore import in_row_of
 from mosaic_grid.cpu.rules.shape import shape_of_result
 from mosaic_grid.cpu.rules.views import core_type_of
 from mosaic_grid.cpu.views import View
@@ -108,13 +109,15 @@ def _store_rows(low: Lowering, op: ir.Operation) -> None:
 
 
 def _fetch_and_add(low: Lowering, op: ir.Operation) -> Value:
-    """On this core, of which the operation's own number is the proof."""
-    *place, amount, core = op.operands
-    owner = core.owner
-    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != "tpu.subcore_id":
-        raise UnsupportedError("a counter of another subcore")
+    """On this subcore, of which the operation's own number is the proof, or on another one of the same core."""
+    *place, amount, subcore = op.operands
     memref, *indices = place
-    part = part_of(low.view(memref), indices_of(low, indices), ())
+    view, owner = low.view(memref), subcore.owner
+    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != "tpu.subcore_id":
+        if view.root not in (low.semaphores_of_cores or ()):
+            raise UnsupportedError("a counter of another subcore")
+        view = in_row_of(low, view, None, low.index(subcore))
+    part = part_of(view, indices_of(low, indices), ())
     old = read(low, op, memref, part)
     low.memory.write(part, hlo.add(old, build.reshape(low.value(amount), part.shape)))
     return build.reshape(old, ())

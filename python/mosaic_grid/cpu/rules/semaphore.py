@@ -9,7 +9,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
-from mosaic_grid.cpu.build import Index
+from mosaic_grid.cpu.build import Index, add_index, multiply_index
+from mosaic_grid.cpu.devices import is_own
 from mosaic_grid.cpu.faults import What
 from mosaic_grid.cpu.inside import check_inside
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
@@ -25,6 +26,8 @@ BARRIER = "the barrier semaphore"
 """The name of the root that is the one semaphore that `tpu.sem_barrier` always gives."""
 
 _OWN = {"device_id": "tpu.device_id", "core_id": "tpu.core_id", "subcore_id": "tpu.subcore_id"}
+OWN = tuple(_OWN)
+"""The operands that name another device or core."""
 
 
 def start(low: Lowering, body: ir.Operation) -> None:
@@ -33,14 +36,14 @@ def start(low: Lowering, body: ir.Operation) -> None:
         low.memory.state[Root(BARRIER, (), build.i32_type(), Kind.STATE)] = build.i32(0)
 
 
-def refuse_elsewhere(op: ir.Operation, what: str, whom: Sequence[str] = tuple(_OWN)) -> None:
+def refuse_elsewhere(op: ir.Operation, what: str, whom: Sequence[str] = OWN) -> None:
     """Raises `UnsupportedError` if an operation reaches out to another device or core, or may do so."""
     for name in whom:
-        value, own = named(op, name), _OWN[name]
-        if value is not None:
-            owner = value.owner
-            if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != own:
-                raise UnsupportedError(f"{what} another {name.removesuffix('_id')}")
+        value = named(op, name)
+        if value is None or (name == "device_id" and is_own(op, value)):
+            continue
+        if not is_own_core(op, name):
+            raise UnsupportedError(f"{what} another {name.removesuffix('_id')}")
 
 
 def signal(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> None:
@@ -66,22 +69,40 @@ def wait(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> Non
 
 def _signal(low: Lowering, op: ir.Operation) -> None:
     semaphore = low.view(op.operands[0])
-    core = named(op, "core_id")
-    if core is not None and semaphore.root in (low.semaphores_of_cores or ()):
-        refuse_elsewhere(op, "a signal to", ("device_id", "subcore_id"))
-        semaphore = _of_core(semaphore, low.index(core))
-    else:
-        refuse_elsewhere(op, "a signal to")
+    elsewhere = of_core(low, op, semaphore)
+    refuse_elsewhere(op, "a signal to", OWN if elsewhere is None else ("device_id",))
+    semaphore = elsewhere or semaphore
     signal(low, op, semaphore, low.value(op.operands[1]))
     if low.watch is not None:
         low.watch.signalled(semaphore)
 
 
-def _of_core(semaphore: View, core: Index) -> View:
-    """The same semaphore of another core: the row of the root that holds it is what the view begins with."""
-    row, *steps = semaphore.steps
+def of_core(low: Lowering, op: ir.Operation, view: View) -> View | None:
+    """The same memory of the core that an operation names; `None` if it names none, or there is no such memory."""
+    core, subcore = (None if is_own_core(op, name) else named(op, name) for name in ("core_id", "subcore_id"))
+    if (core is None and subcore is None) or view.root not in (low.semaphores_of_cores or ()):
+        return None
+    return in_row_of(
+        low, view, None if core is None else low.index(core), None if subcore is None else low.index(subcore)
+    )
+
+
+def in_row_of(low: Lowering, view: View, core: Index | None, subcore: Index | None) -> View:
+    """The same memory of another core: the row of the root that holds it is what the view begins with."""
+    row, *steps = view.steps
     assert isinstance(row, Slice)
-    return dataclasses.replace(semaphore, steps=(dataclasses.replace(row, offsets=(core, *row.offsets[1:])), *steps))
+    own = row.offsets[0]
+    assert isinstance(own, int)
+    of_cores, of_subcores = divmod(own, low.subcores)
+    first = multiply_index(of_cores if core is None else core, low.subcores)
+    other = add_index(first, of_subcores if subcore is None else subcore)
+    return dataclasses.replace(view, steps=(dataclasses.replace(row, offsets=(other, *row.offsets[1:])), *steps))
+
+
+def is_own_core(op: ir.Operation, name: str) -> bool:
+    """Whether the operand that names a core or subcore, if there is one, is the number that the core itself has."""
+    value = named(op, name)
+    return value is not None and isinstance(value.owner, ir.Operation | ir.OpView) and value.owner.name == _OWN[name]
 
 
 def _wait(low: Lowering, op: ir.Operation) -> None:

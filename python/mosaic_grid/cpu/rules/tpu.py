@@ -7,6 +7,7 @@ from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.bits import width_of
+from mosaic_grid.cpu.devices import PARTITIONS, REPLICAS, stated
 from mosaic_grid.cpu.faults import Said, What
 from mosaic_grid.cpu.lowering import Lowering, Rule, UnsupportedError
 from mosaic_grid.cpu.prints import text_of
@@ -16,7 +17,6 @@ from mosaic_grid.cpu.rules.vector import box
 from mosaic_grid.cpu.types import lowered
 from mosaic_grid.cpu.wide import widen, widened
 from mosaic_grid.ir_types import Value
-from mosaic_grid.program import attribute_of
 
 
 def _iota(_: Lowering, op: ir.Operation) -> Value:
@@ -85,19 +85,11 @@ def _iteration_bound(low: Lowering, op: ir.Operation) -> Value:
 
 def _device_id(_: Lowering, op: ir.Operation) -> Value:
     """The device's number among those that the program is for, which are partitions of one or replicas."""
-    program = op
-    while program.parent is not None:
-        program = program.parent.operation
-    if _count(program, "mhlo.num_partitions") > 1:
+    if (stated(op, PARTITIONS) or 1) > 1:
         return build.convert(hlo.partition_id(), build.i32_type())
-    if _count(program, "mhlo.num_replicas") > 1:
+    if (stated(op, REPLICAS) or 1) > 1:
         return build.convert(hlo.replica_id(), build.i32_type())
     return build.i32(0)
-
-
-def _count(program: ir.Operation, name: str) -> int:
-    found = attribute_of(program, name, ir.IntegerAttr)
-    return 1 if found is None else found.value
 
 
 def _assert(low: Lowering, op: ir.Operation) -> None:
