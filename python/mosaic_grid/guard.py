@@ -7,7 +7,8 @@ Two ways around that:
 - under `supervisor.supervise` the whole tool runs in a child already: nothing has to be read twice.
 
 A fork copies only the thread that forks: a lock another thread holds stays locked in the child. The threads of MLIR's
-own pools are idle then, but those of JAX or of the user may not be: a small server process forks in our stead.
+own pools are idle then, but those of JAX or of the user may not be: a small server process forks in our stead. It is
+also asked before anybody is told of a crash.
 """
 
 from __future__ import annotations
@@ -79,7 +80,10 @@ def first_crash(bodies: Sequence[bytes], prepare: Prepare) -> Crash | None:
         return None
     seconds = SECONDS + sum(map(len, bodies)) / BYTES_A_SECOND
     if _may_fork() or not sys.executable:
-        return try_in_child(bodies, prepare, seconds)
+        crash = try_in_child(bodies, prepare, seconds)
+        if crash is None or not sys.executable:
+            return crash
+        # a thread of MLIR's pool that was just starting may have held a lock: somebody without threads has to see it
     from mosaic_grid import guard_server
 
     return guard_server.ask(bodies, prepare, seconds)

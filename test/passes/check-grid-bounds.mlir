@@ -391,3 +391,30 @@ module {
     }
   }
 }
+
+// -----
+
+#vmem = #tpu.memory_space<vmem>
+#parallel = #tpu.dimension_semantics<parallel>
+
+// An index map that gives an index too many: nothing is known of such a window.
+module {
+  func.func @main(%x: tensor<64x128xf32>) -> tensor<64x128xf32> {
+    %0 = stablehlo.custom_call @tpu_custom_call(%x) {mosaic.kernel = @kernel, backend_config = "{\22custom_call_config\22: {\22body\22: \22\22}}"} : (tensor<64x128xf32>) -> tensor<64x128xf32>
+    return %0 : tensor<64x128xf32>
+  }
+  module @kernel attributes {stable_mosaic.version = 15 : i64} {
+    func.func @kernel(%i: i32, %x: memref<8x128xf32, #vmem>, %o: memref<8x128xf32, #vmem>) attributes {
+        iteration_bounds = array<i64: 8>, dimension_semantics = [#parallel],
+        window_params = [{transform_indices = @at, window_bounds = array<i64: 8, 128>}, {transform_indices = @at, window_bounds = array<i64: 8, 128>}]} {
+      %c0 = arith.constant 0 : index
+      %v = vector.load %x[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      vector.store %v, %o[%c0, %c0] : memref<8x128xf32, #vmem>, vector<8x128xf32>
+      return
+    }
+    func.func @at(%i: i32) -> (i32, i32, i32) {
+      %zero = arith.constant 0 : i32
+      return %i, %zero, %zero : i32, i32, i32
+    }
+  }
+}

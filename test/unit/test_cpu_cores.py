@@ -9,7 +9,7 @@ import pytest
 from cpu_programs import compiled
 from grid_kernels import Dim, GridKernel, Term, Window
 from jaxlib.mlir import ir
-from launch_text import ANY, LaunchText
+from launch_text import ANY, LaunchText, window
 
 from mosaic_grid.context import create_context, unknown_location
 from mosaic_grid.cpu.arrays import Array
@@ -75,6 +75,58 @@ def test_cores_take_every_step_once(counts: tuple[int, ...], steps: int) -> None
         assert [step for one, step in order if one == core] == list(range(steps))
     assert tuple(wanted) not in orders or cores == 1 or steps <= 0
     assert len(orders) == (3 if cores > 1 and steps > 0 else 1)
+
+
+def test_each_core_has_its_own_random_numbers() -> None:
+    """What a core draws goes on from step to step, whatever other cores draw meanwhile; each starts from the same."""
+    block = "memref<1x8x128xi32, #tpu.memory_space<vmem>>"
+    text = LaunchText(
+        [],
+        ["tensor<6x8x128xi32>"],
+        [f"%o: {block}"],
+        [window("place", 1, 8, 128)],
+        f"""%c0 = arith.constant 0 : index
+        %bits = "tpu.prng_random_bits"() : () -> vector<1x8x128xi32>
+        vector.store %bits, %o[%c0, %c0, %c0] : {block}, vector<1x8x128xi32>""",
+        grid=[2, 3],
+        semantics=["core_parallel", "arbitrary"],
+        functions="""func.func @place(%i: i32, %j: i32) -> (i32, i32, i32) {
+          %zero = arith.constant 0 : i32
+          %three = arith.constant 3 : i32
+          %start = arith.muli %i, %three : i32
+          %place = arith.addi %start, %j : i32
+          return %place, %zero, %zero : i32, i32, i32
+        }""",
+    ).text()
+    found = run(text, Options())
+    assert len(np.unique(found)) > 3000
+    np.testing.assert_array_equal(found[:3], found[3:])
+    for seed in (1, 2):
+        np.testing.assert_array_equal(run(text, Options(interleave=seed)), found)
+
+
+def test_each_core_has_its_own_barrier_semaphore() -> None:
+    """What one core leaves in it another one doesn't find."""
+    semaphore, cell = (
+        "memref<!tpu.semaphore, #tpu.memory_space<semaphore_mem>>",
+        "memref<1xi32, #tpu.memory_space<smem>>",
+    )
+    text = LaunchText(
+        [],
+        ["tensor<2xi32>"],
+        [f"%o: {cell}"],
+        [window("place", 1)],
+        f"""%c0 = arith.constant 0 : index
+        %one = arith.constant 1 : i32
+        %s = tpu.sem_barrier : {semaphore}
+        "tpu.sem_signal"(%s, %one) <{{operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>}}> : ({semaphore}, i32) -> ()
+        %count = "tpu.sem_read"(%s) : ({semaphore}) -> i32
+        memref.store %count, %o[%c0] : {cell}""",
+        grid=[2],
+        semantics=["core_parallel"],
+        functions="func.func @place(%i: i32) -> i32 { return %i : i32 }",
+    ).text()
+    assert run(text, Options()).tolist() == [1, 1]
 
 
 def test_no_cores() -> None:

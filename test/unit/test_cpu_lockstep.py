@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -168,6 +169,87 @@ def test_cores_that_meet_in_each_of_their_steps(steps: int, dynamic: bool) -> No
         for step in range(steps):
             expected = x[3 * (1 - core) + step] + 100_000 * (core + 1) * (step + 1)
             np.testing.assert_array_equal(found[3 * core + step], expected)
+
+
+def test_cores_meet_as_often_as_there_are_steps() -> None:
+    """The grid's bounds are the same on each core, a dynamic one too."""
+
+    def kernel(o_ref: Any, semaphore: Any, count: Any) -> None:
+        core = pl.program_id(0)
+        count[...] = jnp.zeros_like(count)
+
+        @pl.loop(0, pl.num_programs(1))
+        def _(_: Any) -> None:
+            pl.semaphore_signal(semaphore, core + 1, core_index=1 - core)
+            pl.semaphore_wait(semaphore, 2 - core)
+            count[...] += core + 1
+
+        o_ref[...] = count[...]
+
+    def call(n: Any) -> Any:
+        return pl.pallas_call(
+            kernel,
+            out_shape=jax.ShapeDtypeStruct((2, 8, 128), jnp.int32),
+            grid=(2, n),
+            out_specs=pl.BlockSpec((None, 8, 128), lambda i, _: (i, 0, 0)),
+            scratch_shapes=[COUNTER, pltpu.VMEM((8, 128), jnp.int32)],
+            compiler_params=pltpu.CompilerParams(dimension_semantics=(pltpu.CORE_PARALLEL, pltpu.ARBITRARY)),
+        )()
+
+    for n in (1, 3):
+        np.testing.assert_array_equal(jax.jit(call)(n)[:, 0, 0], [n, 2 * n])
+
+
+def test_no_core_has_nothing_to_wait_for() -> None:
+    """A kernel for no core at all does nothing."""
+
+    def kernel(x_ref: Any, o_ref: Any, semaphore: Any) -> None:
+        pl.semaphore_signal(semaphore, core_index=1 - pl.program_id(0))
+        pl.semaphore_wait(semaphore, 1)
+        o_ref[...] = x_ref[...] + 1
+
+    block = pl.BlockSpec((8, 128), lambda i, j: (i, j))
+    call = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype),
+        grid=(0, 1),
+        in_specs=[block],
+        out_specs=block,
+        input_output_aliases={0: 0},
+        scratch_shapes=[COUNTER],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=(pltpu.CORE_PARALLEL, pltpu.ARBITRARY)),
+    )
+    np.testing.assert_array_equal(jax.jit(call)(X), X)
+
+
+def test_each_core_draws_its_own_numbers() -> None:
+    """A core's generator goes on where its own last step left it, whatever the other one does between two waits."""
+
+    def drawn(*, waits: bool) -> Any:
+        def kernel(o_ref: Any, semaphore: Any) -> None:
+            core, step = pl.program_id(0), pl.program_id(1)
+
+            @pl.when(step == 0)
+            def _() -> None:
+                pltpu.prng_seed(core)
+
+            if waits:
+                pl.semaphore_signal(semaphore, core_index=1 - core)
+                pl.semaphore_wait(semaphore, 1)
+            o_ref[...] = pltpu.bitcast(pltpu.prng_random_bits((8, 128)), jnp.int32)
+
+        return pl.pallas_call(
+            kernel,
+            out_shape=jax.ShapeDtypeStruct((2, 24, 128), jnp.int32),
+            grid=(2, 3),
+            out_specs=pl.BlockSpec((None, 8, 128), lambda i, j: (i, j, 0)),
+            scratch_shapes=[COUNTER],
+            compiler_params=pltpu.CompilerParams(dimension_semantics=(pltpu.CORE_PARALLEL, pltpu.ARBITRARY)),
+        )()
+
+    alone, together = (jax.jit(functools.partial(drawn, waits=waits))() for waits in (False, True))
+    assert len(np.unique(alone)) > 6000
+    np.testing.assert_array_equal(together, alone)
 
 
 def test_wait_in_a_loop_is_refused() -> None:

@@ -11,6 +11,10 @@ from mosaic_grid.cpu.overwritten import is_overwritten
 STORE = "vector.store %v, %m[%c0, %c0] : memref<8x128xf32>, vector<8x128xf32>"
 LOAD = "%old = vector.load %m[%c0, %c0] : memref<8x128xf32>, vector<8x128xf32>"
 VIEW = "memref<8x128xf32, strided<[128, 1]>>"
+COPY = (
+    "tpu.enqueue_dma source(%m : memref<8x128xf32>) target(%b : memref<8x128xf32>) "
+    "target_semaphore(%s : memref<!tpu.dma_semaphore>)"
+)
 SCALAR = "memref.store %f, %m[%c0, %c0] : memref<8x128xf32>"
 
 
@@ -25,7 +29,8 @@ def says(*lines: str) -> bool:
     text = "\n".join(lines)
     with create_context():
         module = ir.Module.parse(f"""
-func.func @f(%m: memref<8x128xf32>, %v: vector<8x128xf32>, %c: i1, %i: index, %f: f32, %k: vector<8x128xi1>) {{
+func.func @f(%m: memref<8x128xf32>, %v: vector<8x128xf32>, %c: i1, %i: index, %f: f32, %k: vector<8x128xi1>,
+             %b: memref<8x128xf32>, %s: memref<!tpu.dma_semaphore>) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   {text}
@@ -49,6 +54,7 @@ def test_a_store_to_all_of_it(store: str) -> None:
         (),
         (LOAD,),
         (SCALAR, STORE),
+        (COPY, STORE),
         (LOAD, "%sum = arith.addf %old, %v : vector<8x128xf32>", STORE),
         ("scf.if %c {", STORE, "}"),
         ("scf.if %c {", SCALAR, "}", STORE),
@@ -63,10 +69,10 @@ def test_a_store_to_all_of_it(store: str) -> None:
             f"vector.store %v, %view[%c0, %c0] : {VIEW}, vector<8x128xf32>",
         ),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_may_show_what_it_held(lines: tuple[str, ...]) -> None:
-    """Nothing, a load that is used, a store to a part, under a condition, or through a view."""
+    """Nothing, a load that is used, a copy, a store to a part, under a condition, or through a view."""
     assert not says(*lines)
 
 

@@ -104,7 +104,7 @@ def test_state_is_made_where_it_is_used() -> None:
             with ir.InsertionPoint(target.body):
                 random.start(low, source.body.operations[0].operation)
             counts.append([root.kind for root in low.memory.state])
-    assert counts == [[], [Kind.STATE]]
+    assert counts == [[], [Kind.REGISTER]]
 
 
 def rounded(value: Array, bits: Array, elementwise: bool = False) -> Array:

@@ -253,6 +253,11 @@ def test_expression_too_large_is_a_function_of_everything() -> None:
     assert {leaf.text for leaf in sym.leaves_of(blocks[0])} >= {"i", "j"}
 
 
+def test_several_blocks_are_a_function_of_everything() -> None:
+    """What a map of several blocks gives may depend on the tables, too."""
+    assert indices_of(kernel("cf.br ^next\n^next:\nreturn %i : i32")) == ["func@map.1[i, j, table]"]
+
+
 def test_narrow_table() -> None:
     """An i8 table is read with its sign, and the sign goes where it is taken off."""
     table = "memref<8xi8, #tpu.memory_space<smem>>"
@@ -358,6 +363,16 @@ def test_missing_index_map() -> None:
     k = Kernel(k.module)
     with pytest.raises(ProgramError, match="index map @map is missing"):
         index_map(k, k.windows[0])
+
+
+def test_index_map_without_a_body() -> None:
+    """A kernel that only declares an index map is refused, at the declaration."""
+    k = kernel("return %i : i32")
+    declared = ir.Operation.parse("func.func private @map(i32, i32) -> i32", source_name="map.mlir").operation
+    k.functions["map"] = declared
+    with pytest.raises(ProgramError, match="index map @map has no body") as error:
+        index_map(k, k.windows[0])
+    assert error.value.op == declared
 
 
 def from_jax(transform: Callable[..., tuple[Any, ...]]) -> Program:

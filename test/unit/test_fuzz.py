@@ -154,6 +154,15 @@ def test_the_body_that_ends_its_child_is_named(route: str, bodies: list[bytes], 
     assert str(caught.value) == message
 
 
+def test_a_crash_that_only_the_fork_sees_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that a thread of this process held makes no bytecode bad: the server, without threads, is asked, too."""
+    monkeypatch.setattr(guard, "_may_fork", lambda: True)
+    monkeypatch.setattr(guard, "try_in_child", lambda *_: guard.Crash(0, hung=True))
+    assert guard.first_crash([b"fine"], prepare) is None
+    assert guard.first_crash([b"fine", b"exit"], prepare) == guard.Crash(1, hung=False)
+    guard_server.stop()
+
+
 def test_what_only_raises_passes(route: str) -> None:
     """The parent will meet MLIR's refusal again, and say more about it."""
     guard.check_bytecode([b"raise", b"fine"], prepare, ["a", "b"])

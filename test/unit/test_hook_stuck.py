@@ -87,12 +87,12 @@ def test_a_copy_that_nobody_started() -> None:
 
 
 def test_cores_that_wait_for_more_than_all_send() -> None:
-    """Cores that signal each other are told of, too."""
+    """Cores that signal each other are told of, too, each with its own place in the grid."""
 
     def kernel(o_ref: Any, semaphore: Any) -> None:
         pl.semaphore_signal(semaphore, core_index=1 - lax.axis_index("core"))
         pl.semaphore_wait(semaphore, 2)
 
     call = pl.kernel(kernel, out_type=like(X), mesh=tensor_cores(2), scratch_types=[COUNTER])
-    with pytest.raises(RAISED, match=r"in vain: it counts 1, and 2 are waited for"):
+    with pytest.raises(RAISED, match=r"in vain: it counts 1, and 2 are waited for, first at grid point \(0\)"):
         jax.jit(call)().block_until_ready()

@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 
 from mosaic_grid import legality
 from mosaic_grid.context import create_context
-from mosaic_grid.program import Program
+from mosaic_grid.program import Program, ProgramError
 
 VMEM = "memref<8x128xf32, #tpu.memory_space<vmem>>"
 SMEM = "memref<1xi32, #tpu.memory_space<smem>>"
@@ -463,6 +463,16 @@ def test_launch_that_communicates(config: str) -> None:
     assert [o.reason for o in judged(Source(COPY), config=config).objections] == [
         "the launch says that its kernel communicates"
     ]
+
+
+def test_launch_without_a_configuration_to_read() -> None:
+    """Nobody knows whether such a launch communicates, which is an error at the launch."""
+    program = launched(Source(COPY))
+    (launch,) = program.launches
+    launch.op.attributes["backend_config"] = ir.StringAttr.get("{}", program.module.context)
+    with pytest.raises(ProgramError, match="backend_config has no 'custom_call_config' object") as error:
+        legality.examine(launch.kernel, (0,), program.launches)
+    assert error.value.op == launch.op
 
 
 def test_other_core_types() -> None:

@@ -48,6 +48,8 @@ def _of_the_window(
     if window.shape is None or window.kind is not None or len(array) != len(window.shape):
         return
     blocks = index_map(subject.kernel, window) or ()
+    if len(blocks) != len(array):
+        return
     for axis, (index, block, size) in enumerate(zip(blocks, window.shape, array, strict=True)):
         if size is None or block < 2 or sym.divisor_of(index) % block:
             continue

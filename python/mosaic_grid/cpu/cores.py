@@ -23,6 +23,8 @@ def run_cores(core: Core) -> None:
         core.run([0] * len(low.bounds))
         return
     counts = [bound for axis in cores if isinstance(bound := low.bounds[axis], int)]
+    if any(count < 1 for count in counts):
+        return  # there is no core
     if meet(core.body) and can_meet(core):
         run_in_lockstep(core, cores, counts)
         return

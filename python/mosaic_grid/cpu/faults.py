@@ -94,7 +94,8 @@ class Faults:
         shape = (capacity, 1 + rank + self._details)
         self.root = Root("the record of faults", shape, build.i32_type(), Kind.STATE)
         self.sites: list[Site] = []
-        self._step: Value | None = None
+        self.place: Value | None = None
+        """The indices of the step that is being translated, as a row; `None` before the first one."""
         self._rows: dict[tuple[What, ir.Operation | None, str, bool], int] = {}
 
     def start(self, memory: Memory) -> None:
@@ -122,7 +123,7 @@ class Faults:
         _, width = self.root.shape
         row = self._row(what, op, root, writes=writes, said=said)
         part = View(self.root).slice([row, 0], [1, width])
-        place = self._step if indices is None and self._step is not None else None
+        place = self.place if indices is None else None
         if place is None:
             place = _row(low.indices if indices is None else indices, self.rank)
         numbers = build.concatenate([place, _row(details[: self._details], self._details)], 1)
@@ -130,7 +131,7 @@ class Faults:
 
     def step(self, indices: Sequence[Value]) -> None:
         """A step of the grid begins, in a region of its own; these are the indices until the next one."""
-        self._step = _row(indices, self.rank)
+        self.place = _row(indices, self.rank)
 
     def read(self, record: Array) -> list[Fault]:
         """What the record's contents say, in the order of the program."""

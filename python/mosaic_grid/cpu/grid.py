@@ -24,8 +24,8 @@ class Core:
     """What one core does. All that it keeps from one step to the next is state, `carried`.
 
     `axes` are the dimensions that it steps through, each with a counter; the other dimensions are those of the cores.
-    `arguments` are the kernel's behind the grid indices. `tables` are the prefetch operands that it writes, with what
-    they hold at first: each core has a copy in its SMEM.
+    `arguments` are the kernel's behind the grid indices. `tables` are the prefetch operands that it writes, of which
+    each core has a copy in its SMEM, and its registers, with what they hold at first.
     """
 
     low: Lowering

@@ -22,8 +22,6 @@ def run_interleaved(core: Core, axes: Sequence[int], counts: Sequence[int], seed
     low = core.low
     state = low.memory.state
     number = math.prod(counts)
-    if not number:
-        return
     core.start([0] * len(low.bounds))
     own = core.carried
     stacks = {root: Root(f"every core's {root.name}", (number, *root.shape), root.element, Kind.GRID) for root in own}

@@ -110,9 +110,6 @@ class LaunchBody:
         for array in (*assignment.arrays, *assignment.prefetch):
             array.bring_in(low.memory, operands, low.options)
         for each in (kernel, *self.others):
-            random.start(low, each.body)
-            mxu.start(low, each.body)
-            semaphore.start(low, each.body)
             if low.prints is not None:
                 low.prints.start(low, each.body)
         core = self._core(kernel)
@@ -128,6 +125,16 @@ class LaunchBody:
             low.watch.results(assignment.results)
         types = [build.element_of(result) for result in self.launch.op.results]
         return [array.take_out(low.memory, kind) for array, kind in zip(assignment.results, types, strict=True)]
+
+    def _registers(self, kernel: Kernel) -> dict[Root, Value]:
+        """What operations of a core keep beside memory, with what that is at first."""
+        state = self.low.memory.state
+        for root in [root for root in state if root.kind is Kind.REGISTER]:
+            del state[root]  # those of another program
+        random.start(self.low, kernel.body)
+        mxu.start(self.low, kernel.body)
+        semaphore.start(self.low, kernel.body)
+        return {root: value for root, value in state.items() if root.kind is Kind.REGISTER}
 
     def _start_grid(self, kernel: Kernel, operands: Sequence[Value]) -> None:
         """Makes the grid's bounds those of a program."""
@@ -210,6 +217,7 @@ class LaunchBody:
             for array, argument in zip(assignment.prefetch, kernel.prefetch, strict=True)
             if argument in written
         }
+        tables |= self._registers(kernel)
         return Core(low, block, axes, counters, tuple(views), prefetch, tuple(buffers), scratch, tables)
 
 

@@ -18,17 +18,9 @@ from jaxlib.mlir import ir
 from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index
 from mosaic_grid.cpu.grid import Core
+from mosaic_grid.cpu.one_core import OneCore, leave
 from mosaic_grid.cpu.roots import Kind, Root
-from mosaic_grid.cpu.together import (
-    BARRIER,
-    Cores,
-    OneCore,
-    copies_to_cores,
-    leave,
-    names_another,
-    operations_of,
-    row_of,
-)
+from mosaic_grid.cpu.together import BARRIER, Cores, copies_to_cores, names_another, operations_of, row_of
 from mosaic_grid.cpu.touches import source_of
 from mosaic_grid.cpu.types import lowered_element
 from mosaic_grid.cpu.views import View

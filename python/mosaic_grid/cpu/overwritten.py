@@ -33,7 +33,9 @@ def _within(body: ir.Block, op: ir.Operation) -> ir.Operation:
 
 
 def _is_dead_read(op: ir.Operation, memref: Value) -> bool:
-    return read_by(op) == [memref] and not any(list(result.uses) for result in op.results)
+    """Whether an operation only makes results of what it reads, and nobody uses them: a copy has none."""
+    results = list(op.results)
+    return bool(results) and read_by(op) == [memref] and not any(list(result.uses) for result in results)
 
 
 def _stores_all(op: ir.Operation, memref: Value) -> bool:

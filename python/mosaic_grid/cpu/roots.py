@@ -19,6 +19,7 @@ class Kind(enum.Enum):
     SCRATCH = "scratch"
     SEMAPHORE = "a semaphore"
     STATE = "what operations keep beside memory"
+    REGISTER = "what the operations of a core keep beside memory"
     GRID = "what the grid keeps for itself"
 
 

@@ -14,9 +14,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as hlo
 
 from mosaic_grid.cpu import build
-from mosaic_grid.cpu.build import Index
 from mosaic_grid.cpu.grid import Core
 from mosaic_grid.cpu.lowering import Lowered, Unsupported
+from mosaic_grid.cpu.one_core import OneCore, enter, leave
 from mosaic_grid.cpu.roots import Root
 from mosaic_grid.cpu.rules.semaphore import is_own_core
 from mosaic_grid.cpu.touches import nested, source_of
@@ -30,20 +30,6 @@ BARRIER = "tpu.sem_barrier"
 
 _WAITS = ("tpu.sem_wait", "tpu.barrier")
 _COPY_WAITS = ("tpu.wait_dma", "tpu.wait_dma2")
-
-
-@dataclasses.dataclass
-class OneCore:
-    """One of the cores: where it is in the grid, what it has computed, and the memory that is its own.
-
-    `fixed` are its indices, those of the steps not counting; `places` are the indices of its blocks.
-    """
-
-    fixed: list[Index]
-    values: dict[Value, Lowered] = dataclasses.field(default_factory=dict)
-    memory: dict[Root, Value] = dataclasses.field(default_factory=dict)
-    indices: list[Value] = dataclasses.field(default_factory=list)
-    places: list[list[Index]] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -240,6 +226,8 @@ class Cores:
             memref, *indices = owner.operands
             tables = list(self.core.body.arguments)[len(self.core.low.bounds) :][: len(self.core.prefetch)]
             return memref in tables and memref not in self._written and all(map(self._is_alike, indices))
+        if owner.name == "tpu.iteration_bound":
+            return True
         return owner.name.startswith("arith.") and all(map(self._is_alike, owner.operands))
 
     @cached_property
@@ -264,22 +252,6 @@ def row_of(stack: Root, number: int) -> View:
     """A core's part of what holds something of all cores."""
     shape = stack.shape[1:]
     return View(stack).slice([number, *[0] * len(shape)], [1, *shape]).reshape(shape)
-
-
-def enter(core: Core, one: OneCore, shared: set[Root]) -> None:
-    """From here on it is this core that does things; the memory that cores share stays what it is."""
-    low = core.low
-    low.translated(one.values)
-    low.indices = one.indices
-    kept = {root: value for root, value in low.memory.state.items() if root in shared}
-    low.memory.state = kept | one.memory
-
-
-def leave(core: Core, one: OneCore, shared: set[Root]) -> None:
-    """Keeps what the core has computed, and its memory."""
-    low = core.low
-    one.values = low.translated({})
-    one.memory = {root: value for root, value in low.memory.state.items() if root not in shared}
 
 
 def _straight(block: ir.Block) -> Iterator[ir.Operation]:

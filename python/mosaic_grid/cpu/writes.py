@@ -11,6 +11,8 @@ from mosaic_grid.cpu.roots import Kind, Root
 from mosaic_grid.cpu.touches import nested, read_by, source_of, written_by
 from mosaic_grid.ir_types import Value
 
+_BESIDE = (Kind.STATE, Kind.REGISTER)
+
 
 def written_roots(lowering: Lowering, operations: Sequence[ir.Operation]) -> list[Root]:
     """The roots that these operations, or what is nested in them, may write, in a fixed order.
@@ -19,7 +21,7 @@ def written_roots(lowering: Lowering, operations: Sequence[ir.Operation]) -> lis
     read here and written elsewhere: their contents have to come out of a loop or branch again for XLA to see that they
     are read before that write, and need no copy.
     """
-    found: dict[Root, None] = {root: None for root in lowering.memory.state if root.kind is Kind.STATE}
+    found: dict[Root, None] = {root: None for root in lowering.memory.state if root.kind in _BESIDE}
     rewritten = lowering.memory.rewritten
     for op in operations:
         for inner in nested(op):

@@ -71,7 +71,7 @@ def read_index_map(function: ir.Operation, dimensions: int, prefetch: Sequence[s
     """
     blocks = function.regions[0].blocks
     block = blocks[0] if len(blocks) == 1 else None
-    arguments = tuple(block.arguments) if block is not None else ()
+    arguments = tuple(blocks[0].arguments)
     named = dict(zip(arguments[dimensions:], prefetch, strict=False))
     places: dict[Value, int] = {argument: place for place, argument in enumerate(arguments)}
     defined: dict[Value, tuple[ir.Operation, int, tuple[Value, ...]]] = {}

@@ -60,7 +60,7 @@ def index_map(kernel: Kernel, window: Window, indices: Sequence[sym.Expr] | None
     """The block that a window shows at a step of the grid: an index for each of the operand's dimensions.
 
     `indices` is the step, `grid_indices(kernel)` if left out. Returns `None` for a window without an index map; raises
-    `ProgramError` where the map it names is not in the kernel.
+    `ProgramError` where the map it names is not in the kernel, or has no body.
     """
     indices, symbol = grid_indices(kernel) if indices is None else indices, window.transform
     if symbol is None:
@@ -78,7 +78,10 @@ def _read(kernel: Kernel, symbol: str) -> IndexMap:
     if key not in kernel.memo:
         if symbol not in kernel.functions:
             raise ProgramError(f"this kernel has a window whose index map @{symbol} is missing", kernel.body)
-        kernel.memo[key] = read_index_map(kernel.functions[symbol], len(kernel.grid), prefetch_names(kernel))
+        function = kernel.functions[symbol]
+        if not len(function.regions[0].blocks):
+            raise ProgramError(f"the index map @{symbol} has no body", function)
+        kernel.memo[key] = read_index_map(function, len(kernel.grid), prefetch_names(kernel))
     return cast("IndexMap", kernel.memo[key])
 
 

@@ -19,7 +19,7 @@ from mosaic_grid.dataflow.freshness import Steps, follow, relied_on
 from mosaic_grid.legality.handover import CARRIED, carried_state, unfinished_copies
 from mosaic_grid.legality.sharing import Sharing, is_own_memory, is_semaphore
 from mosaic_grid.objections import Assumption, Judgement, Objection
-from mosaic_grid.program import Kernel, Launch
+from mosaic_grid.program import Kernel, Launch, ProgramError
 
 __all__ = ["Assumption", "Judgement", "Objection", "assumptions", "examine", "hands_on", "judge", "objections"]
 
@@ -108,10 +108,14 @@ def _of_the_memory(sharing: Sharing, steps: Steps) -> Judgement:
 
 
 def _of_the_launches(launches: Sequence[Launch]) -> list[Objection]:
-    """A launch that says its kernel communicates."""
+    """A launch that says its kernel communicates. Raises `ProgramError` where its configuration can't be read."""
     found: list[Objection] = []
     for launch in launches:
-        if _communicates(launch.config):
+        try:
+            communicates = _communicates(launch.config)
+        except backend_config.ConfigError as error:
+            raise ProgramError(str(error), launch.op) from None
+        if communicates:
             reason = "the launch says that its kernel communicates"
             found.append(Objection(reason, launch.op.location, True, "cross-core"))
     return found

@@ -40,7 +40,7 @@ class _Matrix:
 
 
 def start(low: Lowering, body: ir.Operation) -> None:
-    """Makes the state of the units that a kernel uses; to be called before its first step.
+    """Makes the state of the units that a kernel uses; to be called before its first step. Each core has its own.
 
     A register of which it can't be said once and for all what it holds isn't made; its operations are refused.
     """
@@ -53,7 +53,7 @@ def start(low: Lowering, body: ir.Operation) -> None:
         (matrix,) = pushed
         registers = {_register(op) for op in own if op.name == _PUSH}
         for name in (_loaded(unit), *(_staged(unit, each) for each in registers)):
-            low.forget(Root(name, matrix.shape, matrix.element, Kind.STATE))
+            low.forget(Root(name, matrix.shape, matrix.element, Kind.REGISTER))
         _start_accumulators(low, unit, own, matrix)
         _start_queue(low, unit, own, matrix)
 
@@ -69,7 +69,7 @@ def _start_accumulators(low: Lowering, unit: int, own: Iterable[ir.Operation], m
             (product,) = held[address]
             rows, columns = product.shape
             end = address + math.ceil(rows / _SUBLANES) * math.ceil(columns / _LANES)
-            root = Root(_accumulator(unit, address), product.shape, product.element, Kind.STATE)
+            root = Root(_accumulator(unit, address), product.shape, product.element, Kind.REGISTER)
             low.memory.state[root] = build.constant(0, root.shape, root.element)
 
 
@@ -80,9 +80,9 @@ def _start_queue(low: Lowering, unit: int, own: Iterable[ir.Operation], matrix: 
     together = math.gcd(*(product.shape[0] for product in products))
     most = max(_QUEUED_ROWS, *(product.shape[0] for product in products))
     shape = (math.ceil(most / together), together, products[0].shape[1])
-    low.forget(Root(_queue(unit), shape, products[0].element, Kind.STATE))
+    low.forget(Root(_queue(unit), shape, products[0].element, Kind.REGISTER))
     for name in (_first(unit), _end(unit)):
-        low.memory.state[Root(name, (), build.i32_type(), Kind.STATE)] = build.i32(0)
+        low.memory.state[Root(name, (), build.i32_type(), Kind.REGISTER)] = build.i32(0)
 
 
 def _push(low: Lowering, op: ir.Operation) -> None:
@@ -162,7 +162,7 @@ def _set(low: Lowering, name: str, value: Value) -> None:
 
 
 def _root(low: Lowering, name: str) -> Root:
-    found = next((root for root in low.memory.state if root.kind is Kind.STATE and root.name == name), None)
+    found = next((root for root in low.memory.state if root.kind is Kind.REGISTER and root.name == name), None)
     if found is None:
         raise UnsupportedError(f"{name} holds matrices of several types or sizes, or nobody fills it")
     return found

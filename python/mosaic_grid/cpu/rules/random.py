@@ -20,9 +20,12 @@ STATE_NAME = "the state of the random number generator"
 
 
 def start(low: Lowering, body: ir.Operation) -> None:
-    """Makes the generator's state, with seed 0, if a kernel uses it; to be called before the kernel's first step."""
+    """Makes the generator's state, with seed 0, if a kernel uses it; to be called before its first step.
+
+    Each core has one.
+    """
     if _draws(body):
-        low.memory.state[Root(STATE_NAME, (2,), _word(), Kind.STATE)] = build.constant(0, (2,), _word())
+        low.memory.state[Root(STATE_NAME, (2,), _word(), Kind.REGISTER)] = build.constant(0, (2,), _word())
 
 
 def state_root(low: Lowering) -> Root:

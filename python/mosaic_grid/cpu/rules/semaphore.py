@@ -33,7 +33,7 @@ OWN = tuple(_OWN)
 def start(low: Lowering, body: ir.Operation) -> None:
     """Makes the barrier semaphore if a kernel asks for it; to be called before the kernel's first step."""
     if any(op.name == "tpu.sem_barrier" for op in nested(body)):
-        low.memory.state[Root(BARRIER, (), build.i32_type(), Kind.STATE)] = build.i32(0)
+        low.memory.state[Root(BARRIER, (), build.i32_type(), Kind.REGISTER)] = build.i32(0)
 
 
 def refuse_elsewhere(op: ir.Operation, what: str, whom: Sequence[str] = OWN) -> None:
@@ -117,7 +117,7 @@ def _read(low: Lowering, op: ir.Operation) -> Value:
 
 def _barrier_semaphore(low: Lowering, _: ir.Operation) -> View:
     for root in low.memory.state:
-        if root.kind is Kind.STATE and root.name == BARRIER:
+        if root.kind is Kind.REGISTER and root.name == BARRIER:
             return View(root)
     raise UnsupportedError("a barrier semaphore outside of a launch")
 
