@@ -17,7 +17,9 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.experimental.pallas import tpu_sc as plsc
 from releases import tensor_cores
 
+import mosaic_grid
 from mosaic_grid.cpu.convert import UnsupportedKernelError
+from mosaic_grid.errors import UserError
 
 X = np.arange(16 * 128, dtype=np.int32).reshape(16, 128)
 COUNTER = pltpu.SemaphoreType.REGULAR
@@ -326,3 +328,33 @@ def test_rounds_hand_on_what_each_core_has() -> None:
     rows, counts = jax.jit(call)(x)[1].swapaxes(0, 1)
     np.testing.assert_array_equal(rows, np.stack([x[1] + 1 + 2 + 1, x[0] + 2 + 1 + 2]))
     np.testing.assert_array_equal(counts[:, 0, 0], [0 + 3 * 10 + 3, 1 + 3 * 20 + 3])
+
+
+def test_why_cores_can_not_go_on_together() -> None:
+    """A signal to another core is refused with the reason: their number, or how the kernel is run."""
+
+    def kernel(o_ref: Any, semaphore: Any) -> None:
+        pl.semaphore_signal(semaphore, core_index=1 - pl.program_id(0))
+        pl.semaphore_wait(semaphore, 1)
+        o_ref[...] = jnp.zeros_like(o_ref)
+
+    def call(n: Any) -> Any:
+        return pl.pallas_call(
+            kernel,
+            out_shape=jax.ShapeDtypeStruct(X.shape, X.dtype),
+            grid=(n,),
+            out_specs=pl.BlockSpec((8, 128), lambda i: (i, 0)),
+            scratch_shapes=[COUNTER],
+            compiler_params=pltpu.CompilerParams(dimension_semantics=(pltpu.CORE_PARALLEL,)),
+        )()
+
+    program = jax.jit(lambda: call(2)).trace().lower(lowering_platforms=("tpu",))
+    for how, why in (
+        ({"check": True}, "cores are checked one after the other"),
+        ({"dma": "late"}, "cores whose copies land late run one after the other"),
+    ):
+        with pytest.raises(UserError) as caught:
+            mosaic_grid.run(program, **how)
+        assert f"tpu.sem_signal: a signal to another core; {why}" in str(caught.value)
+    with pytest.raises(UnsupportedKernelError, match="another core; the number of cores is only known at run time"):
+        jax.jit(call)(np.int32(2))

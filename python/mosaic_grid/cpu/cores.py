@@ -10,7 +10,7 @@ from mosaic_grid.cpu import build
 from mosaic_grid.cpu.build import Index
 from mosaic_grid.cpu.grid import Core
 from mosaic_grid.cpu.interleave import run_interleaved
-from mosaic_grid.cpu.lockstep import can_meet, meet, run_in_lockstep
+from mosaic_grid.cpu.lockstep import meet, run_in_lockstep, why_apart
 from mosaic_grid.errors import UserError
 from mosaic_grid.ir_types import Value
 
@@ -25,9 +25,11 @@ def run_cores(core: Core) -> None:
     counts = [bound for axis in cores if isinstance(bound := low.bounds[axis], int)]
     if any(count < 1 for count in counts):
         return  # there is no core
-    if meet(core.body) and can_meet(core):
-        run_in_lockstep(core, cores, counts)
-        return
+    if meet(core.body):
+        low.apart = why_apart(core)
+        if low.apart is None:
+            run_in_lockstep(core, cores, counts)
+            return
     if low.options.interleave is not None:
         if len(counts) < len(cores):
             raise UserError("cores can't take turns where their number is dynamic")

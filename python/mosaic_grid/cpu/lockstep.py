@@ -40,13 +40,18 @@ def meet(body: ir.Block) -> bool:
     )
 
 
-def can_meet(core: Core) -> bool:
-    """Whether cores that do so are known how to run: their number is, subcores last, and nobody watches them."""
+def why_apart(core: Core) -> str | None:
+    """Why cores that do so can't go on together; None where they can."""
     low = core.low
     axes = [axis for axis in range(len(low.bounds)) if axis not in core.axes]
     kinds = [_is_subcore(core, axis) for axis in axes]
-    counted = all(isinstance(low.bounds[axis], int) for axis in axes) and kinds == sorted(kinds)
-    return low.watch is None and low.late is None and counted
+    if low.watch is not None:
+        return "cores are checked one after the other"
+    if low.late is not None:
+        return "cores whose copies land late run one after the other"
+    if not all(isinstance(low.bounds[axis], int) for axis in axes):
+        return "the number of cores is only known at run time"
+    return None if kinds == sorted(kinds) else "a dimension of subcores comes before one of cores"
 
 
 def run_in_lockstep(core: Core, axes: Sequence[int], counts: Sequence[int]) -> None:

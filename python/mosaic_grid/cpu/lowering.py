@@ -63,6 +63,8 @@ class Lowering:
         self.indices: list[Value] = []
         self.bounds: list[Index] = []
         self.semaphores_of_cores: frozenset[Root] | None = None
+        self.apart: str | None = None
+        """Why cores that signal each other can't go on together, if they can't."""
         self.subcores = 1
         self.unsupported: list[Unsupported] = []
         self._values: dict[Value, Lowered] = {}

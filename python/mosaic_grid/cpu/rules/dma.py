@@ -26,7 +26,7 @@ def _enqueue(low: Lowering, op: ir.Operation) -> None:
     source, target = _views(low, op, "source", "target")
     semaphores = _views(low, op, "source_semaphore", "target_semaphore")
     counted = of_core(low, op, semaphores[-1]) if semaphores else None
-    refuse_elsewhere(op, "a copy to", OWN if counted is None else ("device_id",))
+    refuse_elsewhere(low, op, "a copy to", OWN if counted is None else ("device_id",))
     if counted is not None:
         semaphores[-1] = counted
         target = of_core(low, op, target) or target
@@ -46,7 +46,7 @@ def _enqueue(low: Lowering, op: ir.Operation) -> None:
 
 def _wait(low: Lowering, op: ir.Operation) -> None:
     """Waits until the target is written, or until the source is read: for the bytes of that one."""
-    refuse_elsewhere(op, "a wait for a copy to", ("device_id",))  # a core waits with its own semaphores
+    refuse_elsewhere(low, op, "a wait for a copy to", ("device_id",))  # a core waits with its own semaphores
     side = "target" if flag(op, "wait_target", default=True) else "source"
     semaphores = _views(low, op, f"{side}_semaphore")
     if not semaphores:
@@ -57,7 +57,7 @@ def _wait(low: Lowering, op: ir.Operation) -> None:
 
 def _wait2(low: Lowering, op: ir.Operation) -> None:
     """Waits until the destination is written."""
-    refuse_elsewhere(op, "a wait for a copy to", ("device_id",))
+    refuse_elsewhere(low, op, "a wait for a copy to", ("device_id",))
     semaphore, target = _views(low, op, "semaphore", "dst")
     _land(low, op, semaphore, target)
 

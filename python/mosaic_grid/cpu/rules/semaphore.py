@@ -36,14 +36,20 @@ def start(low: Lowering, body: ir.Operation) -> None:
         low.memory.state[Root(BARRIER, (), build.i32_type(), Kind.REGISTER)] = build.i32(0)
 
 
-def refuse_elsewhere(op: ir.Operation, what: str, whom: Sequence[str] = OWN) -> None:
+def refuse_elsewhere(low: Lowering, op: ir.Operation, what: str, whom: Sequence[str] = OWN) -> None:
     """Raises `UnsupportedError` if an operation reaches out to another device or core, or may do so."""
     for name in whom:
         value = named(op, name)
         if value is None or (name == "device_id" and is_own(op, value)):
             continue
         if not is_own_core(op, name):
-            raise UnsupportedError(f"{what} another {name.removesuffix('_id')}")
+            why = "" if name == "device_id" else _because(low)
+            raise UnsupportedError(f"{what} another {name.removesuffix('_id')}{why}")
+
+
+def _because(low: Lowering) -> str:
+    """Why cores don't go on together, to be said behind what they then can't do."""
+    return "" if low.apart is None else f"; {low.apart}"
 
 
 def signal(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> None:
@@ -70,7 +76,7 @@ def wait(low: Lowering, op: ir.Operation, semaphore: View, amount: Value) -> Non
 def _signal(low: Lowering, op: ir.Operation) -> None:
     semaphore = low.view(op.operands[0])
     elsewhere = of_core(low, op, semaphore)
-    refuse_elsewhere(op, "a signal to", OWN if elsewhere is None else ("device_id",))
+    refuse_elsewhere(low, op, "a signal to", OWN if elsewhere is None else ("device_id",))
     semaphore = elsewhere or semaphore
     signal(low, op, semaphore, low.value(op.operands[1]))
     if low.watch is not None:
@@ -125,7 +131,7 @@ def _barrier_semaphore(low: Lowering, _: ir.Operation) -> View:
 def _barrier(low: Lowering, _: ir.Operation) -> None:
     """Nothing where all cores have come as far as this before one goes on."""
     if low.semaphores_of_cores is None:
-        raise UnsupportedError("a barrier between subcores, which run one after the other")
+        raise UnsupportedError(f"a barrier between subcores{_because(low)}")
 
 
 RULES: dict[str, Rule] = {
