@@ -94,13 +94,24 @@ def ended(pid: int) -> bool:
         return True
 
 
+def no_signal_ignored() -> None:
+    """The tests may run under `nohup`, which hands on that its signal is ignored."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has ended")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_is_left_running(number: signal.Signals, tmp_path: Path) -> None:
     """Whatever ends the tool ends the process that works for it."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    tool = subprocess.Popen([*COMMAND, str(pipe)], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    tool = subprocess.Popen(
+        [*COMMAND, str(pipe)],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=no_signal_ignored,
+    )
     with pipe.open("wb"):
         (child,) = children_of(tool.pid)
         tool.send_signal(number)
@@ -120,6 +131,7 @@ def test_a_compilation_cleans_up(number: signal.Signals, tmp_path: Path) -> None
         env={**ENVIRONMENT, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=no_signal_ignored,
     )
     assert wait_for(lambda: any(children_of(child) for child in children_of(tool.pid)))
     (child,) = children_of(tool.pid)
