@@ -37,8 +37,7 @@ class Cores:
     """The cores on their way from wait to wait.
 
     `allocated` are the semaphores that the kernel makes, and the memory that others copy to, that of all cores as one.
-    `alike` are the scalars of loops
-    that are the same on each core.
+    `alike` are the scalars of loops that are the same on each core.
     """
 
     core: Core

@@ -1,9 +1,8 @@
 """The matrix unit by hand: matrices wait in registers, and products in accumulators or a queue, until they are taken.
 
 Each unit has staging registers, the matrix that was loaded from one of them, accumulators by address, and a queue of
-rows. All of it is state of the launch beside memory, as what each operation leaves to the next one. A kernel leaves
-nothing in them, so that it doesn't matter what another core finds. The queue has room for more rows than that of any
-TPU: a kernel that needs more can't be compiled for one.
+rows. All of it is state of a core beside memory, as what each operation leaves to the next one. The queue has room for
+more rows than that of any TPU: a kernel that needs more can't be compiled for one.
 """
 
 from __future__ import annotations
