@@ -1,10 +1,10 @@
 """Cores that wait for each other: all of them run up to a wait, or a barrier, before one of them goes on.
 
 All cores are at the same step. Its body is cut at the waits and barriers, and each part is run for one core after the
-other. So a wait comes after all signals that are sent before it, as long as the cores run the same code,
-which barriers between them take for granted. Loops and conditions around a wait are gone through together, where they
-are the same on each core. The subcores of a core have its shared memory in common. Semaphores, and the memory that
-other cores copy to, have a row for each core.
+other. So a wait comes after all signals that are sent before it, as long as the cores run the same code, which barriers
+between them take for granted. Loops and conditions around a wait are gone through together, where they are the same on
+each core. The subcores of a core have its shared memory in common. Semaphores, and the memory that other cores copy to,
+have a row for each core.
 """
 
 from __future__ import annotations
