@@ -33,6 +33,10 @@ def grid(*bounds: sym.Expr, least: int = 1) -> Grid:
     return Grid(bounds, contracts=(runs,), opaque=frozenset({"n"}), proofs=False)
 
 
+NEVER = sym.comparison("!=", D0, D1)
+"""Of a grid of one step."""
+
+
 def entry(place: sym.Expr, most: int, table: str = "t") -> sym.Expr:
     """What a table holds at a place, from 0 on."""
     return sym.load(table, (place,), sym.Range(0, most))
@@ -98,6 +102,12 @@ def test_static_coverage() -> None:
         ((c(4),), window(entry(D0, 3), entry(D0, 3, "u"), blocks=(2, 2)), True),
         ((c(4),), window(D0, D0, blocks=(2, 2)), False),
         ((c(2), c(2)), window(D0, sym.add(D0, D1), blocks=(2, 3)), False),
+        # one entry has one range, whatever two reads of it know
+        (
+            (c(1), c(1)),
+            window(sym.select(sym.comparison("!=", D0, D1), entry(D0, 1), entry(D0, 2)), blocks=(3,)),
+            False,
+        ),
         # behind its end a table may hold anything else
         ((N,), window(sym.select(sym.comparison("<", D0, c(5)), entry(D0, 3), entry(D0, 0, "u")), blocks=(4,)), True),
         ((N,), window(sym.select(sym.comparison(">", D0, c(5)), entry(D0, 3), entry(D0, 0, "u")), blocks=(4,)), False),

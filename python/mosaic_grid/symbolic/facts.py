@@ -5,7 +5,7 @@ A solver for quasi-affine relations can answer the same questions more often; it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mosaic_grid.symbolic.arith import sub
 from mosaic_grid.symbolic.choice import decide
@@ -55,6 +55,18 @@ def compare(expr: Expr, relation: Relation, other: Expr | int) -> Verdict:
 def leaves_of(expr: Expr) -> tuple[Param | Load, ...]:
     """The unknowns in the expression, each once, from left to right."""
     return tuple(dict.fromkeys(node for node in _walk(expr) if isinstance(node, Param | Load)))
+
+
+def ends_of(exprs: Iterable[Expr]) -> dict[str, tuple[int, int]]:
+    """The least and the greatest value of each unknown, by all that is said of it: a place may know more than others.
+
+    They are by the unknowns' texts. Where the places contradict each other the first is the larger one.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for leaf in (leaf for expr in exprs for leaf in leaves_of(expr)):
+        lo, hi = found.get(leaf.text, (leaf.range.lo, leaf.range.hi))
+        found[leaf.text] = (max(leaf.range.lo, lo), min(leaf.range.hi, hi))
+    return found
 
 
 def wraps_in(expr: Expr) -> tuple[Wrap, ...]:

@@ -13,7 +13,7 @@ from mosaic_grid.symbolic.arith import parameter
 from mosaic_grid.symbolic.choice import conjunction
 from mosaic_grid.symbolic.evaluate import value_of
 from mosaic_grid.symbolic.expr import Expr
-from mosaic_grid.symbolic.facts import leaves_of
+from mosaic_grid.symbolic.facts import ends_of, leaves_of
 from mosaic_grid.symbolic.nodes import Compare, Const, Param, constant
 from mosaic_grid.symbolic.proofs.affine import Space, least, unknowns_of
 from mosaic_grid.symbolic.proofs.affine import without as without
@@ -110,16 +110,17 @@ def _may_hold(steps: Steps, failures: Sequence[Failure]) -> bool:
 def _holds_next_to(
     number: int, steps: Steps, facts: Sequence[Expr], hidden: Collection[str], failures: Sequence[Failure]
 ) -> bool:
-    least: dict[str, int] = {}
+    ends = ends_of((*facts, *steps.truths(), *(failure.bad for failure in failures)))
+    least = {name: lo for name, (lo, _) in ends.items()}
     for fact in facts:
         match fact:
             case Compare(">=", Param(name), Const(value)):
-                least[name] = max(value, least.get(name, value))
+                least[name] = max(value, least[name])
 
     def chosen(part: Expr) -> Expr | None:
         if not isinstance(part, Param) or part.name not in hidden:
             return None
-        low = max(part.range.lo, least.get(part.name, part.range.lo), min(part.range.hi, number))
+        low = max(least[part.name], min(ends[part.name][1], number))
         return constant(-(-low // part.divisor) * part.divisor) if part.divisor else constant(0)
 
     if any((fact := substitute(each, chosen)) is not each and fact != Const(1) for each in facts):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mosaic_grid.symbolic.arith import linear_parts
 from mosaic_grid.symbolic.expr import Expr
-from mosaic_grid.symbolic.facts import leaves_of
+from mosaic_grid.symbolic.facts import ends_of, leaves_of
 from mosaic_grid.symbolic.nodes import Compare, Const, Linear, Param, Select, constant
 from mosaic_grid.symbolic.proofs.steps import Steps
 from mosaic_grid.symbolic.substitute import substitute
@@ -30,10 +30,11 @@ def may_reach(steps: Steps, index: Sequence[Expr], counts: Sequence[Expr]) -> bo
     applied = hidden - steps.grid.opaque
     own = {i.name for i in index if isinstance(i, Param) and i.name in places}
     free = own | {read.name for i in index for read in _reads(i, applied)}
-    others = {leaf.text for expr in (*facts, *truths, *index, *counts) for leaf in leaves_of(expr)} - free
+    exprs = (*facts, *truths, *index, *counts)
+    others = {leaf.text for expr in exprs for leaf in leaves_of(expr)} - free
     if not others <= hidden | places:
         return False
-    most = {p.name: p.range.hi + 1 for p in steps.unknowns()}
+    ends = ends_of((*steps.unknowns(), *exprs))
 
     def chooser(number: int) -> Callable[[Expr], Expr | None]:
         def chosen(part: Expr) -> Expr | None:
@@ -43,7 +44,7 @@ def may_reach(steps: Steps, index: Sequence[Expr], counts: Sequence[Expr]) -> bo
 
         return chosen
 
-    return any(_reaches(facts, truths, index, counts, {**most}, set(free), chooser(number)) for number in _NUMBERS)
+    return any(_reaches(facts, truths, index, counts, {**ends}, set(free), chooser(number)) for number in _NUMBERS)
 
 
 def _reads(expr: Expr, applied: frozenset[str]) -> Iterator[Param]:
@@ -69,14 +70,13 @@ def _reaches(
     truths: Iterable[Expr],
     index: Sequence[Expr],
     counts: Sequence[Expr],
-    most: dict[str, int],
+    ends: dict[str, tuple[int, int]],
     free: set[str],
     chosen: Callable[[Expr], Expr | None],
 ) -> bool:
     """Whether the values that `chosen` gives let each index be any number below its count.
 
-    It gives none to those that are `free`, each of which is good for one index. Those of the grid have at most so many
-    values, whatever is chosen.
+    It gives none to those that are `free`, each of which is good for one index, with a value of its range.
     """
     if any(substitute(fact, chosen) != Const(1) for fact in facts):
         return False
@@ -84,8 +84,8 @@ def _reaches(
         match substitute(truth, chosen):
             case Const(1):
                 pass
-            case Compare("<", Param(name), Const(bound)) if name in most and name in free:
-                most[name] = min(bound, most[name])
+            case Compare("<", Param(name), Const(bound)) if name in free:
+                ends[name] = (ends[name][0], min(bound - 1, ends[name][1]))
             case _:
                 return False
     for i, size in zip(index, counts, strict=True):
@@ -97,8 +97,7 @@ def _reaches(
         match terms:
             case ((Param(name) as one, 1),) if name in free and one.divisor == 1:
                 free.remove(name)
-                last = min(one.range.hi, most.get(name, one.range.hi + 1) - 1)
-                if one.range.lo + offset > 0 or last + offset < count.value - 1:
+                if ends[name][0] + offset > 0 or ends[name][1] + offset < count.value - 1:
                     return False
             case _:
                 return False
