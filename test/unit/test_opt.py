@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -94,11 +94,15 @@ def ended(pid: int) -> bool:
         return True
 
 
-def no_signal_ignored() -> None:
-    """The tests may run under `nohup`, which hands on that its signal is ignored."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """The tests may run under `nohup`, which hands on that its signal is ignored: a child is to have it as usual."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has ended")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_nothing_is_left_running(number: signal.Signals, tmp_path: Path) -> None:
@@ -110,7 +114,6 @@ def test_nothing_is_left_running(number: signal.Signals, tmp_path: Path) -> None
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=no_signal_ignored,
     )
     with pipe.open("wb"):
         (child,) = children_of(tool.pid)
@@ -122,6 +125,7 @@ def test_nothing_is_left_running(number: signal.Signals, tmp_path: Path) -> None
 
 
 @pytest.mark.libtpu
+@pytest.mark.usefixtures("heard")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent has ended")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
 def test_a_compilation_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
@@ -131,7 +135,6 @@ def test_a_compilation_cleans_up(number: signal.Signals, tmp_path: Path) -> None
         env={**ENVIRONMENT, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=no_signal_ignored,
     )
     assert wait_for(lambda: any(children_of(child) for child in children_of(tool.pid)))
     (child,) = children_of(tool.pid)
