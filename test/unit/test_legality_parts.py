@@ -171,8 +171,9 @@ def test_collisions_of_dynamic_dimensions(maps: list[sym.Expr], axes: tuple[int,
             assert not any(hits(bounds) for bounds in itertools.product(range(1, 5), range(1, 5)))
         case Collision(first, second, block):
             assert any(first[axis] != second[axis] for axis in axes)
-            # the bounds of the witness aren't told: some above its steps, alike in both dimensions
-            larger = ((n, n) for n in range(max(*first, *second) + 1, 64))
+            # the bounds of the witness aren't told: some above its steps
+            least = [max(pair) + 1 for pair in zip(first, second, strict=True)]
+            larger = itertools.product(*(range(n, n + 64) for n in least))
             assert any(at(first, bounds) == at(second, bounds) == block for bounds in larger)
         case Undecided(reason):
             assert reason == "takes too long to analyse"
